@@ -4,13 +4,13 @@
 #include <cmath>
 #include <memory>
 
+#include "baseline/attention_unfused.h"
 #include "harness/attention_case.h"
 #include "harness/case_name.h"
 #include "harness/inputs.h"
 #include "harness/spans.h"
 #include "harness/suite.h"
 #include "harness/typed_attention.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "reference/attention.h"
 #include "reference/dropout.h"
 
@@ -129,7 +129,7 @@ Work work_of(const Self& shape, const CaseContext& context) {
   if (shape.with_forward) work.writes.push_back(writes_of(operands->out).front());
   if (context.options.peers && !context.options.quick && !shape.with_forward) {
     work.peers.push_back({"headlight unfused", "", [operands, engine] {
-                            analysis::attention_unfused_backward(*engine, operands->query, operands->key,
+                            baseline::attention_unfused_backward(*engine, operands->query, operands->key,
                                                                  operands->value, operands->out_gradient,
                                                                  operands->gradients(), operands->options);
                           }});

@@ -3,12 +3,12 @@
 #include <memory>
 #include <utility>
 
+#include "baseline/attention_unfused.h"
 #include "harness/case_name.h"
 #include "harness/element_operations.h"
 #include "harness/inputs.h"
 #include "harness/spans.h"
 #include "harness/suite.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/layers/transformer.h"
 #include "headlight/optimizer.h"
 
@@ -50,7 +50,7 @@ struct Step {
 // Against the plain route, which shares neither attention's kernels nor its order. With activations of bfloat16 the
 // gradient goes through some ten products, each of whose operands is off by 2⁻⁹ of itself at most.
 bool agrees_with_unfused(Engine& engine, const Shape& shape, const Step& step) {
-  Step unfused(shape, SavedState(Checkpoint::keep_linear, 0, analysis::unfused_attention()));
+  Step unfused(shape, SavedState(Checkpoint::keep_linear, 0, baseline::unfused_attention()));
   unfused.run(engine);
   double difference = 0, size = 0;
   for (std::int64_t n = 0; n < step.x_gradient.size(); ++n) {

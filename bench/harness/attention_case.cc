@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "baseline/attention_unfused.h"
 #include "harness/clock.h"
 #include "harness/inputs.h"
 #include "harness/spans.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "reference/attention.h"
 
 namespace headlight::bench {
@@ -216,7 +216,7 @@ std::vector<Peer> peers_of(const std::shared_ptr<Operands>& operands, const std:
   // Our own unfused route writes out the scores of a whole sample, so not for many packed sequences.
   if (!context.options.quick && shape.offsets.empty()) {
     peers.push_back({"headlight unfused", "", [operands, engine] {
-                       analysis::attention_unfused(*engine, operands->query, operands->key, operands->value,
+                       baseline::attention_unfused(*engine, operands->query, operands->key, operands->value,
                                                    operands->out, operands->options);
                      }});
   }

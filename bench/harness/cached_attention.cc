@@ -6,7 +6,7 @@
 
 #include "harness/inputs.h"
 #include "harness/spans.h"
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 
 namespace headlight::bench {
 namespace {
@@ -59,8 +59,8 @@ struct Operands {
         key(engine, shape, 2),
         value(engine, shape, 3) {}
   void run(Engine& engine) {
-    attention(engine, AttentionOperands{rows_of(query, key.by_head), key.numbers(), value.numbers(),
-                                        rows_of(out, key.by_head), key.scales(), value.scales()});
+    attention(engine, rows_of(query, key.by_head), key.numbers(), value.numbers(), rows_of(out, key.by_head),
+              {.key_scales = key.scales(), .value_scales = value.scales()});
   }
   void run_in_float32(Engine& engine) {
     const bool by_head = key.by_head;

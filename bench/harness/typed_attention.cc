@@ -9,8 +9,7 @@
 
 #include "harness/inputs.h"
 #include "harness/spans.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
+#include "headlight/attention_backward.h"
 
 namespace headlight::bench {
 namespace {
@@ -51,9 +50,7 @@ struct Operands {
         value(shape.key_length, shape.key_value_heads, shape, 3),
         out(shape.query_length, shape.heads, shape, 4) {}
 
-  void run(Engine& engine) {
-    attention(engine, AttentionOperands{query.stored(), key.stored(), value.stored(), out.stored()}, options);
-  }
+  void run(Engine& engine) { attention(engine, query.stored(), key.stored(), value.stored(), out.stored(), options); }
   void run_in_float32(Engine& engine) {
     attention(engine, query.wide(), key.wide(), value.wide(), out.wide(), options);
   }
@@ -124,15 +121,13 @@ struct BackwardOperands : Operands<Stored> {
     return with;
   }
   void forward(Engine& engine) {
-    attention(engine,
-              AttentionOperands{this->query.stored(), this->key.stored(), this->value.stored(), this->out.stored()},
+    attention(engine, this->query.stored(), this->key.stored(), this->value.stored(), this->out.stored(),
               with_log_sum_exp());
   }
   void run_back(Engine& engine) {
     if (with_forward) forward(engine);
-    attention_backward(engine,
-                       AttentionBackwardOperands{this->query.stored(), this->key.stored(), this->value.stored(),
-                                                 this->out.stored(), log_sum_exp, out_gradient.stored()},
+    attention_backward(engine, this->query.stored(), this->key.stored(), this->value.stored(), this->out.stored(),
+                       log_sum_exp, out_gradient.stored(),
                        {query_gradient.stored(), key_gradient.stored(), value_gradient.stored()}, this->options);
   }
   void forward_in_float32(Engine& engine) {

@@ -3,7 +3,6 @@
 
 #include "headlight/analysis/attention.h"
 #include "headlight/analysis/attention_cost.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/analysis/diversity.h"
 #include "headlight/analysis/head_parts.h"
 #include "headlight/analysis/measure.h"

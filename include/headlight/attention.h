@@ -10,7 +10,7 @@
 #include "headlight/dropout.h"
 #include "headlight/engine.h"
 #include "headlight/export.h"
-#include "headlight/tensor.h"
+#include "headlight/typed_view.h"
 
 namespace headlight {
 
@@ -126,6 +126,12 @@ struct AttentionOptions {
   // [B, Hq, Lq, Lk], written when given: the scores at that stage.
   View<float, 4> scores{};
   ScoreStage scores_at = ScoreStage::masked;
+  // [B, Lk, Hkv] with any strides, where key or value is int8, and not given elsewhere (quantize_rows()). A scale that
+  // is NaN makes its row NaN; an infinite one makes it infinite, and NaN where the integer is 0.
+  View<const float, 3> key_scales{};
+  View<const float, 3> value_scales{};
+  // [B, Hq, Lq], of attention_backward() alone: where its sum depends on log_sum_exp too, the gradient by that.
+  View<const float, 3> log_sum_exp_gradient{};
 };
 
 // The sizes of a call, for reserve() and workspace_bytes().
@@ -140,18 +146,66 @@ struct AttentionShape {
   std::int64_t value_dim = 0;
 };
 
-// query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv, Dv] → out [B, Lq, Hq, Dv]; Hq a multiple of Hkv.
-// Any strides with a last stride of 1, so [B, H, L, D] memory works as it is. out must not overlap an input.
-// Time 4·B·Hq·(visible pairs)·D FLOP, memory linear in Lq and Lk. The bits depend on the build, the instruction set and
-// the row's own inputs alone: not on threads, batch, other rows, or how many queries the call holds; but of a NaN, its
-// sign and payload may. Throws std::invalid_argument naming the argument, what it was and what was expected;
-// OutOfMemory when scratch memory cannot be had, before anything is written. Sources: Vaswani et al. 2017; Milakov &
-// Gimelshein 2018 (online softmax); Dao et al. 2022 (tiling). Over numbers of 16 bits: headlight/typed_attention.h.
+// out = softmax(scale · query · keyᵀ + …) · value; query [B, Lq, Hq, Dqk], key [B, Lk, Hkv, Dqk], value [B, Lk, Hkv,
+// Dv] → out [B, Lq, Hq, Dv]; Hq a multiple of Hkv. Any strides with a last stride of 1, so [B, H, L, D] memory works as
+// it is. out must not overlap an input.
+//
+// Each is of a type of its own: float32, bfloat16 or float16; key and value also int8, integers times a scale for each
+// row and head, in a cache that is a quarter as large:
+//   key[b, j, h, d] = key_scales[b, j, h] · (the integer at that place), rounded to float32; values likewise.
+//   attention(engine, query, key, value, out);
+//   attention(engine, query, numbers, value, out, {.causal = Causal::bottom_right, .key_scales = scales});
+//
+// Time 4·B·Hq·(visible pairs)·D FLOP, memory linear in Lq and Lk. The bits depend on the build, the instruction set
+// with its features and the row's own inputs alone: not on threads, batch, other rows, or how many queries the call
+// holds; but of a NaN, its sign and payload may. Throws std::invalid_argument naming the argument, what it was and what
+// was expected; OutOfMemory when scratch memory cannot be had, before anything is written. Sources: Vaswani et al.
+// 2017; Milakov & Gimelshein 2018 (online softmax); Dao et al. 2022 (tiling).
+//
+// Unless pairs are multiplied, as below, numbers of 16 or 8 bits are storage: query, key and value are widened, which
+// is exact, or take their scales, all arithmetic is float32's, and out is rounded once, to the nearest number of its
+// type, ties to even. So out has the bits of the same call over the widened operands, rounded; log-sum-exp,
+// probabilities and scores have its bits. Keys and values are read where they lie where rows are few, as in decoding,
+// and widened block by block where they are many.
+//
+// Where query, key and value are all bfloat16, Dqk is even and engine.features() holds avx512_bf16, products are taken
+// of bfloat16 numbers, twice as many at a time. They are exact, and sums are float32's:
+//   query · key is the sum over the pairs (d, d + 1), d even and ascending, of query[d + 1] · key[d + 1] and then
+//   query[d] · key[d];
+//   a weight exp(score − m), m the largest score of its block of keys, is added up as it is and then, after dropout,
+//   rounded to bfloat16; and Σ weight · value runs over the pairs of keys (j, j + 1) in the same way.
+// Numbers and sums below 2⁻¹²⁶ count as 0 in these products, so that a weight that small silences an infinite value to
+// NaN. But for that an element of out errs by at most 2⁻⁸ · Σ weight · |value| / Σ weight more than float32's, and
+// log-sum-exp, probabilities and scores by as little as float32's. Decoding equals prefill there, too. Without
+// avx512_bf16 in `EngineOptions::features` the bits are float32's, and so is the speed.
+//
+// One function in two forms, so that a program that only ever calls the first links no kernels of the other types. The
+// second is a template, without parameters of its own, for where all are float32 both fit equally well, and then the
+// one that is no template is called.
 HEADLIGHT_API void attention(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                              View<const float, 4> value, View<float, 4> out, const AttentionOptions& options = {});
+HEADLIGHT_API void attention_of_types(Engine& engine, const TypedView<4>& query, const TypedView<4>& key,
+                                      const TypedView<4>& value, const MutableTypedView<4>& out,
+                                      const AttentionOptions& options);
+template <int = 0>
+void attention(Engine& engine, const TypedView<4>& query, const TypedView<4>& key, const TypedView<4>& value,
+               const MutableTypedView<4>& out, const AttentionOptions& options = {}) {
+  attention_of_types(engine, query, key, value, out, options);
+}
 
-// Scratch bytes that attention() of that shape takes from the engine, whatever the options; and taking them now, so
-// that the first call allocates nothing.
+// Rows of x [B, L, H, D], of float32, bfloat16 or float16, as int8, symmetric, with a scale for each row and head, for
+// a cache of keys or values:
+//   scales[b, l, h]     = max(max_d |x[b, l, h, d]| / 127, 2⁻¹²⁶)
+//   numbers[b, l, h, d] = x[b, l, h, d] · (1 / scales[b, l, h]) to the nearest integer, ties to even
+// so that |scale · number − x| is at most half a scale, to within rounding. A row with a number that is infinite or NaN
+// has the scale NaN and the integers 0. numbers [B, L, H, D] with a last stride of 1, scales [B, L, H] with any
+// strides: rows appended to a cache are views of its end. Neither may overlap anything else. Throws
+// std::invalid_argument as attention() does. Borrows no memory, and gives the same bits on any number of threads.
+HEADLIGHT_API void quantize_rows(Engine& engine, const TypedView<4>& x, const View<std::int8_t, 4>& numbers,
+                                 const View<float, 3>& scales);
+
+// Scratch bytes that attention() of that shape takes from the engine, whatever the options and types; and taking them
+// now, so that the first call allocates nothing.
 [[nodiscard]] HEADLIGHT_API std::size_t workspace_bytes(const Engine& engine, const AttentionShape& shape);
 HEADLIGHT_API void reserve(Engine& engine, const AttentionShape& shape);
 

@@ -26,8 +26,8 @@ enum class Isa : std::uint8_t { scalar, sse4, avx2, avx512, neon };
 // take the place of the set's where the CPU has it and gains by it.
 enum class InstructionFeature : std::uint8_t {
   // AVX512-BF16, of avx512: products of pairs of bfloat16 numbers. Numbers and sums below 2⁻¹²⁶ count as 0 in them; but
-  // for that products of matrices have the bits of the set. Attention rounds its weights (typed_attention.h), and its
-  // gradients score gradients, too (typed_attention_backward.h). Intel's CPUs with AMX have it, but are faster in
+  // for that products of matrices have the bits of the set. Attention rounds its weights (attention.h), and its
+  // gradients score gradients, too (attention_backward.h). Intel's CPUs with AMX have it, but are faster in
   // float32: there an engine uses it only if `features` names it.
   avx512_bf16,
   // AVX512-VNNI, of avx512, AVX-VNNI, of avx2, and DotProd, of neon: products of fours of 8-bit integers, exactly.

@@ -16,12 +16,11 @@
 #include <vector>
 
 #include "headlight/attention.h"
+#include "headlight/attention_backward.h"
 #include "headlight/layers/training_attention.h"
 #include "headlight/optimizer.h"
 #include "headlight/parameters.h"
 #include "headlight/row_shards.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
 
 namespace headlight::mpi {
 
@@ -157,62 +156,45 @@ struct Statistics {
 };
 
 // attention() of the whole: each rank gives its shares, query [B, n, Hq, Dqk], key [B, m, Hkv, Dqk], value [B, m, Hkv,
-// Dv] and out [B, n, Hq, Dv], n and m as plan() says. `whole` and `options` speak of the whole call;
-// options.log_sum_exp alone is a share, [B, Hq, n]. Every option that makes an interval of keys for each row, scale,
-// softcap, alibi, sinks and dropout; refused are mask, bias, probabilities and scores. The bits are those of
-// attention() in one process with the same instruction set, whatever the number of ranks and of threads.
+// Dv] and out [B, n, Hq, Dv], n and m as plan() says, of any types that attention() takes, the same on all ranks: keys
+// and values are sent as they are, those of 16 or 8 bits in half or a quarter of the bytes. `whole` and `options` speak
+// of the whole call; of the options, log_sum_exp [B, Hq, n], key_scales and value_scales [B, m, Hkv] alone are shares.
+// Every option that makes an interval of keys for each row, scale, softcap, alibi, sinks and dropout; refused are mask,
+// bias, probabilities and scores. The bits are those of attention() in one process with the same instruction set,
+// whatever the number of ranks and of threads.
 //
-// Memory beyond the shares: 17 floats or so for each row and head, two or three segments of at most 1024 keys
-// and values, and the engine's scratch memory; where heads are exchanged, a copy of the shares. Throws Error, on all
-// ranks.
-HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
-                                   View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
-                                   View<float, 4> out, const AttentionOptions& options = {}, const Spread& spread = {});
-
-// The same over shares of any type that attention() takes, the same types on all ranks: keys and values are sent as
-// they are, in half or a quarter of the bytes. Beside an output of 16 bits a row's unnormalised output is kept in
-// float32, 4 · Dv bytes for each row and head.
-HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole,
-                                   const AttentionOperands& shares, const AttentionOptions& options = {},
-                                   const Spread& spread = {});
+// Memory beyond the shares: 17 floats or so for each row and head, and Dv more where out is of 16 bits, two or three
+// segments of at most 1024 keys and values, and the engine's scratch memory; where heads are exchanged, a copy
+// of the shares. Throws Error, on all ranks.
+HEADLIGHT_API Statistics attention(Group& group, Engine& engine, const AttentionShape& whole, const TypedView<4>& query,
+                                   const TypedView<4>& key, const TypedView<4>& value, const MutableTypedView<4>& out,
+                                   const AttentionOptions& options = {}, const Spread& spread = {});
 
 // Shares of the gradients, but for that of the sinks; those left out, by all ranks alike, are not computed. They are
-// overwritten.
+// overwritten. Of any types that attention_backward() gives, the same on all ranks.
 struct Gradients {
-  View<float, 4> query{};  // [B, n, Hq, Dqk]
-  View<float, 4> key{};    // [B, m, Hkv, Dqk]
-  View<float, 4> value{};  // [B, m, Hkv, Dv]
-  View<float, 1> sinks{};  // [Hq] of the whole, on every rank
-};
-
-// attention_backward() of the whole, likewise: out and log_sum_exp are the shares that attention() gave, out_gradient
-// [B, n, Hq, Dv]. gradients.query may be `out`, which is then lost. First keys are sent, and each rank works out the
-// query gradients of its rows; then rows do, and it works out the gradients of its keys: scores are computed twice, 14
-// operations instead of 10 for each visible pair and element, so that every sum runs in the order of one process.
-// Refused is also a row whose |log_sum_exp| is 2²⁴ · log 2 or more.
-HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
-                                            View<const float, 4> query, View<const float, 4> key,
-                                            View<const float, 4> value, View<const float, 4> out,
-                                            View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
-                                            const Gradients& gradients, const AttentionOptions& options = {},
-                                            const Spread& spread = {});
-
-// Gradients of any type that attention_backward() gives, the same types on all ranks.
-struct TypedGradients {
   MutableTypedView<4> query{};  // [B, n, Hq, Dqk]
   MutableTypedView<4> key{};    // [B, m, Hkv, Dqk]
   MutableTypedView<4> value{};  // [B, m, Hkv, Dv]
   View<float, 1> sinks{};       // [Hq] of the whole, on every rank
 };
 
-// The same over shares of float32, bfloat16 and float16; log_sum_exp_gradient [B, Hq, n] is of float32. All are sent in
-// their own types, and gradients of 16 bits are rounded once, as in one process. Their sums are of floats and lie
-// apart, as do those of key and value gradients whose rows are no whole vectors. So they are added up in passes, each
-// for some of a rank's rows or keys, about an eighth where it has 65,536 or more: the others are sent once for each
-// pass, which Plan does not count.
+// attention_backward() of the whole, likewise: out and log_sum_exp are the shares that attention() gave, out_gradient
+// [B, n, Hq, Dv], options.log_sum_exp_gradient [B, Hq, n] a share, too. gradients.query may be `out`, which is then
+// lost. First keys are sent, and each rank works out the query gradients of its rows; then rows do, and it works out
+// the gradients of its keys: scores are computed twice, 14 operations instead of 10 for each visible pair and element,
+// so that every sum runs in the order of one process. Refused is also a row whose |log_sum_exp| is 2²⁴ · log 2 or more.
+//
+// Gradients of 16 bits are rounded once, as in one process. Their sums are of floats and lie apart, as do those of key
+// and value gradients whose rows are no whole vectors. So they are added up in passes, each for some of a rank's rows
+// or keys, about an eighth where it has 65,536 or more: the others are sent once for each pass, which Plan does not
+// count.
 HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
-                                            const AttentionBackwardOperands& shares, const TypedGradients& gradients,
-                                            const AttentionOptions& options = {}, const Spread& spread = {});
+                                            const TypedView<4>& query, const TypedView<4>& key,
+                                            const TypedView<4>& value, const TypedView<4>& out,
+                                            View<const float, 3> log_sum_exp, const TypedView<4>& out_gradient,
+                                            const Gradients& gradients, const AttentionOptions& options = {},
+                                            const Spread& spread = {});
 
 // The attention of layers that train on a sequence whose rows are spread over the ranks as RowShards distributes them:
 // all else that a layer does is local to its rows, and gradients of parameters are summed by shards. Activations,

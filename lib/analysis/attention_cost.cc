@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/attention_unfused_head.h"
+#include "baseline/unfused_plan.h"
 #include "headlight/attention_backward.h"
 #include "layers/sizes.h"
 #include "ops/attention/plan.h"
@@ -52,7 +52,8 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
     bytes.probabilities = kFloat * rows * step.length;
     const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
     bytes.scratch = static_cast<std::int64_t>(
-        std::max(attention_unfused_bytes(engine, sizes, {}), attention_unfused_backward_bytes(engine, sizes, {})));
+        std::max(baseline::plan_unfused(engine, sizes, {}, sizes.batch * sizes.query_heads).bytes(),
+                 baseline::plan_unfused_backward(engine, sizes, {}, true, false).bytes()));
     return bytes;
   }
   if (step.gradient_over_out) bytes.gradients -= tensor;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "analysis/attention_unfused_head.h"
+#include "baseline/unfused_plan.h"
 #include "headlight/attention_backward.h"
 #include "kernels/kernels.h"
 #include "layers/feed_forward_rows.h"
@@ -74,7 +74,9 @@ ops::AttentionSizes sizes_of(const TrainedLayer& layer) noexcept {
 // Scores of a sequence for each worker, keys and values packed, running sums; or the plain route's P.
 std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
   const ops::AttentionSizes sizes = sizes_of(layer);
-  if (layer.unfused) return attention_unfused_bytes(engine, sizes, layer.attention);
+  if (layer.unfused) {
+    return baseline::plan_unfused(engine, sizes, layer.attention, sizes.batch * sizes.query_heads).bytes();
+  }
   AttentionOptions options = layer.attention;
   options.dropout.probability = layer.dropout;
   // Query, key and value are columns of one buffer whose rows begin with whole lines.
@@ -85,7 +87,9 @@ std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
 
 // Tiles of P and dS for each worker, gradients of a block of keys and values, δ of every row; or the plain route's dP.
 std::size_t attention_backward_bytes(const Engine& engine, const TrainedLayer& layer) {
-  if (layer.unfused) return attention_unfused_backward_bytes(engine, sizes_of(layer), layer.attention);
+  if (layer.unfused) {
+    return baseline::plan_unfused_backward(engine, sizes_of(layer), layer.attention, true, false).bytes();
+  }
   return backward_workspace_bytes(engine, {.batch = layer.batch,
                                            .query_length = layer.length,
                                            .key_length = layer.length,

@@ -1,8 +1,9 @@
 
+#include "headlight/attention.h"
+
 #include "c/attention_options.h"
 #include "c/handles.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
+#include "headlight/attention_backward.h"
 
 namespace headlight::c {
 namespace {
@@ -20,11 +21,6 @@ NumberType query_gradient_type(const headlight_attention_shape& given) {
   return stored_type(kBackward, "shape.query_gradient", fields->query_gradient);
 }
 
-// Whoever gives them beside floats is told, in the words of attention() over operands of any type, what they belong to.
-bool has_scales(const AttentionFields& fields) {
-  return fields->key_scales != nullptr || fields->value_scales != nullptr;
-}
-
 }  // namespace
 }  // namespace headlight::c
 
@@ -36,21 +32,17 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
                                      const headlight_tensor* out, const headlight_attention_options* options,
                                      headlight_error* error) {
   return call(kName, engine, error, [&](Engine& on) {
-    const AttentionFields fields(kName, "options", options);
-    if (all_floats({query, key, value, out}) && !has_scales(fields)) {
-      attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
-                view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out),
-                attention_options(kName, fields));
-      return;
+    const AttentionOptions given = attention_options(kName, options);
+    // float32's own way is the faster one.
+    if (all_floats({query, key, value, out})) {
+      return attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
+                       view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out), given);
     }
-    attention(on,
-              AttentionOperands{typed_view<4, const void*>(kName, "query", query),
-                                typed_view<4, const void*>(kName, "key", key, true),
-                                typed_view<4, const void*>(kName, "value", value, true),
-                                typed_view<4, void*>(kName, "out", out),
-                                optional_view<const float, 3>(kName, "key_scales", fields->key_scales),
-                                optional_view<const float, 3>(kName, "value_scales", fields->value_scales)},
-              attention_options_beside_scales(kName, fields));
+    // One after another, as errors name them.
+    const TypedView<4> queries = typed_view<4, const void*>(kName, "query", query);
+    const TypedView<4> keys = typed_view<4, const void*>(kName, "key", key, true);
+    const TypedView<4> values = typed_view<4, const void*>(kName, "value", value, true);
+    attention(on, queries, keys, values, typed_view<4, void*>(kName, "out", out), given);
   });
 }
 
@@ -83,16 +75,15 @@ headlight_status headlight_attention_backward(headlight_engine* engine, const he
                                               const headlight_attention_gradients* gradients,
                                               const headlight_attention_options* options, headlight_error* error) {
   return call(kBackward, engine, error, [&](Engine& on) {
-    const AttentionFields fields(kBackward, "options", options);
-    attention_backward(
-        on,
-        AttentionBackwardOperands{
-            typed_view<4, const void*>(kBackward, "query", query), typed_view<4, const void*>(kBackward, "key", key),
-            typed_view<4, const void*>(kBackward, "value", value), typed_view<4, const void*>(kBackward, "out", out),
-            view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
-            typed_view<4, const void*>(kBackward, "out_gradient", out_gradient),
-            optional_view<const float, 3>(kBackward, "log_sum_exp_gradient", fields->log_sum_exp_gradient)},
-        typed_attention_gradients(kBackward, gradients), attention_backward_options(kBackward, fields));
+    // One after another, as errors name them.
+    const TypedView<4> queries = typed_view<4, const void*>(kBackward, "query", query);
+    const TypedView<4> keys = typed_view<4, const void*>(kBackward, "key", key);
+    const TypedView<4> values = typed_view<4, const void*>(kBackward, "value", value);
+    const TypedView<4> outs = typed_view<4, const void*>(kBackward, "out", out);
+    const auto sums = view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp);
+    const TypedView<4> by_out = typed_view<4, const void*>(kBackward, "out_gradient", out_gradient);
+    const TypedAttentionGradients to = attention_gradients(kBackward, gradients);
+    attention_backward(on, queries, keys, values, outs, sums, by_out, to, attention_options(kBackward, options));
   });
 }
 

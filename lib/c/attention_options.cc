@@ -23,7 +23,7 @@ static_assert(static_cast<int>(Align::bottom_right) == HEADLIGHT_ALIGN_BOTTOM_RI
 static_assert(static_cast<int>(ScoreStage::capped) == HEADLIGHT_SCORES_CAPPED - HEADLIGHT_SCORES_RAW);
 static_assert(static_cast<int>(MaskMeans::ignore) == HEADLIGHT_MASK_MEANS_IGNORE - HEADLIGHT_MASK_MEANS_ATTEND);
 
-std::optional<BooleanMask> boolean_mask(const char* operation, const AttentionFields& fields) {
+std::optional<BooleanMask> boolean_mask(const char* operation, const Fields<headlight_attention_options>& fields) {
   const auto entries = optional_view<const std::uint8_t, 4>(operation, "mask", fields->mask);
   if (!entries) return std::nullopt;
   return BooleanMask{entries, enumerated<MaskMeans>(operation, "mask_means", fields->mask_means,
@@ -42,18 +42,10 @@ ScoreStage score_stage(const char* operation, headlight_score_stage given) {
   return enumerated<ScoreStage>(operation, "scores_at", given, HEADLIGHT_SCORES_RAW, HEADLIGHT_SCORES_CAPPED);
 }
 
-void refuse_scales(const char* operation, const AttentionFields& fields) {
-  if (fields->key_scales == nullptr && fields->value_scales == nullptr) return;
-  refuse(operation, std::string("options.") + (fields->key_scales != nullptr ? "key_scales" : "value_scales") +
-                        " is given, expected none: no operand may be HEADLIGHT_INT8");
-}
+}  // namespace
 
-void refuse_log_sum_exp_gradient(const char* operation, const AttentionFields& fields) {
-  if (fields->log_sum_exp_gradient == nullptr) return;
-  refuse(operation, "options.log_sum_exp_gradient is given, expected none: headlight_attention_backward takes one");
-}
-
-AttentionOptions read_options(const char* operation, const AttentionFields& fields) {
+AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
+  const Fields fields(operation, "options", given);
   AttentionOptions options;
   if (!fields.are_given()) return options;
   options.causal =
@@ -81,10 +73,12 @@ AttentionOptions read_options(const char* operation, const AttentionFields& fiel
   if (fields->dropout != nullptr) options.dropout = dropout_of(*fields->dropout);
   options.log_sum_exp = optional_view<float, 3>(operation, "log_sum_exp", fields->log_sum_exp);
   options.probabilities = probabilities(operation, fields->probabilities);
+  options.key_scales = optional_view<const float, 3>(operation, "key_scales", fields->key_scales);
+  options.value_scales = optional_view<const float, 3>(operation, "value_scales", fields->value_scales);
+  options.log_sum_exp_gradient =
+      optional_view<const float, 3>(operation, "log_sum_exp_gradient", fields->log_sum_exp_gradient);
   return options;
 }
-
-}  // namespace
 
 Probabilities probabilities(const char* operation, const headlight_probabilities* given) {
   if (given == nullptr) return {};
@@ -95,38 +89,7 @@ Probabilities probabilities(const char* operation, const headlight_probabilities
           .own_keys = fields->own_keys != 0};
 }
 
-AttentionOptions attention_options(const char* operation, const AttentionFields& fields) {
-  refuse_scales(operation, fields);
-  refuse_log_sum_exp_gradient(operation, fields);
-  return read_options(operation, fields);
-}
-
-AttentionOptions attention_options(const char* operation, const headlight_attention_options* given) {
-  return attention_options(operation, AttentionFields(operation, "options", given));
-}
-
-AttentionOptions attention_options_beside_scales(const char* operation, const AttentionFields& fields) {
-  refuse_log_sum_exp_gradient(operation, fields);
-  return read_options(operation, fields);
-}
-
-AttentionOptions attention_backward_options(const char* operation, const AttentionFields& fields) {
-  refuse_scales(operation, fields);
-  return read_options(operation, fields);
-}
-
-AttentionGradients attention_gradients(const char* operation, const headlight_attention_gradients* given) {
-  required(operation, "gradients", given);
-  const Fields fields(operation, "gradients", given, HEADLIGHT_C_FIELDS(headlight_attention_gradients));
-  return {.query = optional_view<float, 4>(operation, "gradients.query", fields->query),
-          .key = optional_view<float, 4>(operation, "gradients.key", fields->key),
-          .value = optional_view<float, 4>(operation, "gradients.value", fields->value),
-          .bias = optional_view<float, 4>(operation, "gradients.bias", fields->bias),
-          .sinks = optional_view<float, 1>(operation, "gradients.sinks", fields->sinks),
-          .accumulate = fields->accumulate != 0};
-}
-
-TypedAttentionGradients typed_attention_gradients(const char* operation, const headlight_attention_gradients* given) {
+TypedAttentionGradients attention_gradients(const char* operation, const headlight_attention_gradients* given) {
   required(operation, "gradients", given);
   const Fields fields(operation, "gradients", given, HEADLIGHT_C_FIELDS(headlight_attention_gradients));
   return {.query = optional_typed_view<4, void*>(operation, "gradients.query", fields->query),

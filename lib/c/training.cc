@@ -71,7 +71,14 @@ headlight_status headlight_layer_get_gradient(const headlight_layer* layer, cons
 
 headlight_status headlight_saved_state_create(const headlight_saved_state_options* options,
                                               headlight_saved_state** saved, headlight_error* error) {
-  return create(kSavedState, saved, error, [&] { return make_saved_state(kSavedState, options, fused_attention()); });
+  return create(kSavedState, saved, error, [&] {
+    const Fields fields(kSavedState, "options", options);
+    const auto checkpoint =
+        enumerated<Checkpoint>(kSavedState, "checkpoint", fields->checkpoint, HEADLIGHT_CHECKPOINT_KEEP_LINEAR,
+                               HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS);
+    return std::make_unique<headlight_saved_state>(headlight_saved_state{
+        SavedState(number_type(kSavedState, "activations", fields->activations), checkpoint, fields->k)});
+  });
 }
 
 void headlight_saved_state_destroy(headlight_saved_state* saved) { delete saved; }

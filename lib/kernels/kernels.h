@@ -25,11 +25,11 @@ namespace headlight::kernels {
 // Likewise, of int8 and of int4.
 [[nodiscard]] const GemmKernels& gemm_int8_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] const GemmKernels& gemm_int4_kernels(Isa isa, InstructionFeatures features) noexcept;
-[[nodiscard]] HEADLIGHT_INNER_API const AttentionKernels& attention_kernels(Isa isa) noexcept;
+[[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] const TypedAttentionKernels& typed_attention_kernels(Isa isa) noexcept;
 // Null without a feature that multiplies bfloat16.
 [[nodiscard]] const PairAttentionKernels* pair_attention_kernels(InstructionFeatures features) noexcept;
-[[nodiscard]] HEADLIGHT_INNER_API const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
+[[nodiscard]] const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const BackwardRowKernels& typed_backward_row_kernels(Isa isa) noexcept;
 // As pair_attention_kernels().
 [[nodiscard]] const BackwardProductKernels* pair_backward_kernels(InstructionFeatures features) noexcept;

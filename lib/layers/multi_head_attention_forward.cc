@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "headlight/attention.h"
 #include "headlight/layers/multi_head_attention.h"
-#include "headlight/typed_attention.h"
 #include "layers/handed_on.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/output_places.h"

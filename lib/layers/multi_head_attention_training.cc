@@ -1,7 +1,7 @@
 #include <array>
 
+#include "headlight/attention_backward.h"
 #include "headlight/layers/multi_head_attention.h"
-#include "headlight/typed_attention_backward.h"
 #include "layers/gradient_places.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/parameter_list.h"
@@ -202,15 +202,9 @@ void MultiHeadAttention::attend_backward(Engine& engine, const KeptHeads& kept, 
     return;
   }
   const auto [q, k, v] = kept.buffers.split<BFloat16>(kept.kept.memory);
-  attention_backward(engine,
-                     {.query = layers::split_heads(q, of_query),
-                      .key = layers::split_heads(k, of_key),
-                      .value = layers::split_heads(v, of_key),
-                      .out = layers::split_heads(kept.heads, of_query),
-                      .log_sum_exp = kept.log_sum_exp,
-                      .out_gradient = layers::split_heads(heads_gradient, of_query)},
-                     {.query = gradients.query, .key = gradients.key, .value = gradients.value, .bias = gradients.bias},
-                     kept.options);
+  attention_backward(engine, layers::split_heads(q, of_query), layers::split_heads(k, of_key),
+                     layers::split_heads(v, of_key), layers::split_heads(kept.heads, of_query), kept.log_sum_exp,
+                     layers::split_heads(heads_gradient, of_query), gradients, kept.options);
 }
 
 // The lines of forward_from(), from the last to the first.

@@ -63,7 +63,7 @@ struct RunOfRows {
 class Forward {
  public:
   // `shares`: for their types.
-  Forward(Engine& engine, const Call& call, const AttentionOptions& options, const AttentionOperands& shares)
+  Forward(Engine& engine, const Call& call, const AttentionOptions& options, const ops::AttentionOperands& shares)
       : engine_(engine),
         call_(call),
         kernels_(kernels_of(engine, shares)),
@@ -102,7 +102,7 @@ class Forward {
   }
 
  private:
-  static kernels::AttentionKernels kernels_of(const Engine& engine, const AttentionOperands& shares) noexcept {
+  static kernels::AttentionKernels kernels_of(const Engine& engine, const ops::AttentionOperands& shares) noexcept {
     const bool all_floats = shares.query.type == NumberType::float32 && shares.key.type == NumberType::float32 &&
                             shares.value.type == NumberType::float32 && shares.out.type == NumberType::float32;
     return all_floats ? kernels::attention_kernels(engine.isa())
@@ -119,7 +119,7 @@ class Forward {
 };
 
 // What is exchanged before and behind it where ranks share out the heads.
-void run_by_heads(Transport& transport, const Call& call, Forward& forward, const AttentionOperands& shares,
+void run_by_heads(Transport& transport, const Call& call, Forward& forward, const ops::AttentionOperands& shares,
                   const View<float, 3>& log_sum_exp, Statistics& statistics) {
   const auto gather = [&](const Holding& holding, const TypedView<4>& share) {
     const Stopwatch exchanging(statistics.exchange_seconds);
@@ -143,7 +143,7 @@ void run_by_heads(Transport& transport, const Call& call, Forward& forward, cons
 }
 
 // What all ranks must say alike beside the options.
-void add_types(const Engine& engine, const AttentionOperands& shares, Record& record) {
+void add_types(const Engine& engine, const ops::AttentionOperands& shares, Record& record) {
   for (const auto& [name, type] : {std::pair{"the type of query", shares.query.type},
                                    {"the type of key", shares.key.type},
                                    {"the type of value", shares.value.type},
@@ -157,8 +157,10 @@ void add_types(const Engine& engine, const AttentionOperands& shares, Record& re
 
 }  // namespace
 
-Statistics attention(Group& group, Engine& engine, const AttentionShape& whole, const AttentionOperands& shares,
+Statistics attention(Group& group, Engine& engine, const AttentionShape& whole, const TypedView<4>& query,
+                     const TypedView<4>& key, const TypedView<4>& value, const MutableTypedView<4>& out,
                      const AttentionOptions& options, const Spread& spread) {
+  const ops::AttentionOperands shares = {query, key, value, out, options.key_scales, options.value_scales};
   Transport& transport = group.state().transport;
   Statistics statistics;
   Call call;
@@ -183,12 +185,6 @@ Statistics attention(Group& group, Engine& engine, const AttentionShape& whole, 
         });
   }
   return statistics;
-}
-
-Statistics attention(Group& group, Engine& engine, const AttentionShape& whole, View<const float, 4> query,
-                     View<const float, 4> key, View<const float, 4> value, View<float, 4> out,
-                     const AttentionOptions& options, const Spread& spread) {
-  return attention(group, engine, whole, AttentionOperands{query, key, value, out}, options, spread);
 }
 
 }  // namespace headlight::mpi

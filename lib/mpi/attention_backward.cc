@@ -39,7 +39,7 @@ std::vector<Segment> row_segments(const Call& call) {
 }
 
 // What is asked of attention_backward() in one process.
-TypedAttentionGradients gradients_of_tensors(const TypedGradients& gradients) noexcept {
+TypedAttentionGradients gradients_of_tensors(const Gradients& gradients) noexcept {
   return {.query = gradients.query, .key = gradients.key, .value = gradients.value};
 }
 
@@ -69,8 +69,8 @@ std::int64_t room_of_pass(const std::vector<std::unique_ptr<Part>>& parts, std::
 class Backward {
  public:
   // `shares` and `gradients`: for their types.
-  Backward(Engine& engine, const Call& call, const AttentionOptions& options, const AttentionBackwardOperands& shares,
-           const TypedGradients& gradients)
+  Backward(Engine& engine, const Call& call, const AttentionOptions& options,
+           const ops::AttentionBackwardOperands& shares, const Gradients& gradients)
       : engine_(engine),
         call_(call),
         whole_{call.here, call.options_of(options), call.heads,
@@ -95,7 +95,7 @@ class Backward {
   }
 
   // What this rank's row of the grid holds, of the heads that the rank works on.
-  void hold(const AttentionBackwardOperands& of_row, const TypedGradients& gradients) {
+  void hold(const ops::AttentionBackwardOperands& of_row, const Gradients& gradients) {
     shares_ = of_row;
     gradients_ = gradients;
     hold_rows();
@@ -140,13 +140,13 @@ class Backward {
                                            2 * call_.here.head_dim + call_.here.value_dim, row_passes_);
     for (const Run& run : cut_runs(call_.queries.of_row, whole_.options.query_offsets, most)) {
       const auto some = [&](const auto& view) { return some_rows(view, at, run.count); };
-      const AttentionBackwardOperands rows = {.query = some(shares_.query),
-                                              .key = {},
-                                              .value = {},
-                                              .out = some(shares_.out),
-                                              .log_sum_exp = some(shares_.log_sum_exp),
-                                              .out_gradient = some(shares_.out_gradient),
-                                              .log_sum_exp_gradient = some(shares_.log_sum_exp_gradient)};
+      const ops::AttentionBackwardOperands rows = {.query = some(shares_.query),
+                                                   .key = {},
+                                                   .value = {},
+                                                   .out = some(shares_.out),
+                                                   .log_sum_exp = some(shares_.log_sum_exp),
+                                                   .out_gradient = some(shares_.out_gradient),
+                                                   .log_sum_exp_gradient = some(shares_.log_sum_exp_gradient)};
       rows_.push_back(
           std::make_unique<QueryGradientRows>(engine_, whole_, run.first, rows, some_given(gradients_.query, at, run)));
       at += run.count;
@@ -269,8 +269,8 @@ class Backward {
   RowBroadcast broadcast_;
   Tensor<float, 1> delta_;  // of the rows that have come: [B, Hkv, n]
   SinkSums sinks_;
-  AttentionBackwardOperands shares_{};
-  TypedGradients gradients_;
+  ops::AttentionBackwardOperands shares_{};
+  Gradients gradients_;
   std::vector<std::unique_ptr<QueryGradientRows>> rows_;
   std::vector<std::unique_ptr<KeyGradientKeys>> kept_keys_;
   std::int64_t row_passes_ = 1;
@@ -279,8 +279,8 @@ class Backward {
 };
 
 // What is exchanged before and behind it where ranks share out the heads.
-void run_by_heads(Transport& transport, const Call& call, Backward& backward, const AttentionBackwardOperands& shares,
-                  const TypedGradients& gradients, Statistics& statistics) {
+void run_by_heads(Transport& transport, const Call& call, Backward& backward,
+                  const ops::AttentionBackwardOperands& shares, const Gradients& gradients, Statistics& statistics) {
   const auto gather = [&](const Holding& holding, const TypedView<4>& share) {
     const Stopwatch exchanging(statistics.exchange_seconds);
     return gather_rows(transport, call.grid, holding, share);
@@ -318,7 +318,7 @@ void run_by_heads(Transport& transport, const Call& call, Backward& backward, co
 }
 
 // What all ranks must say alike beside the options.
-void add_types(const Engine& engine, const AttentionBackwardOperands& shares, const TypedGradients& gradients,
+void add_types(const Engine& engine, const ops::AttentionBackwardOperands& shares, const Gradients& gradients,
                Record& record) {
   for (const auto& [name, type] : {std::pair{"the type of query", shares.query.type},
                                    {"the type of key", shares.key.type},
@@ -341,9 +341,12 @@ void add_types(const Engine& engine, const AttentionBackwardOperands& shares, co
 
 }  // namespace
 
-Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole,
-                              const AttentionBackwardOperands& shares, const TypedGradients& gradients,
-                              const AttentionOptions& options, const Spread& spread) {
+Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole, const TypedView<4>& query,
+                              const TypedView<4>& key, const TypedView<4>& value, const TypedView<4>& out,
+                              View<const float, 3> log_sum_exp, const TypedView<4>& out_gradient,
+                              const Gradients& gradients, const AttentionOptions& options, const Spread& spread) {
+  const ops::AttentionBackwardOperands shares = {
+      query, key, value, out, log_sum_exp, out_gradient, options.log_sum_exp_gradient};
   Transport& transport = group.state().transport;
   Statistics statistics;
   Call call;
@@ -366,15 +369,6 @@ Statistics attention_backward(Group& group, Engine& engine, const AttentionShape
         });
   }
   return statistics;
-}
-
-Statistics attention_backward(Group& group, Engine& engine, const AttentionShape& whole, View<const float, 4> query,
-                              View<const float, 4> key, View<const float, 4> value, View<const float, 4> out,
-                              View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
-                              const Gradients& gradients, const AttentionOptions& options, const Spread& spread) {
-  return attention_backward(group, engine, whole,
-                            AttentionBackwardOperands{query, key, value, out, log_sum_exp, out_gradient},
-                            {gradients.query, gradients.key, gradients.value, gradients.sinks}, options, spread);
 }
 
 }  // namespace headlight::mpi

@@ -77,7 +77,7 @@ void BackwardPart::plan_workers(const Engine& engine, std::int64_t tasks) noexce
 }
 
 QueryGradientRows::QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query,
-                                     const AttentionBackwardOperands& rows, const MutableTypedView<4>& gradient)
+                                     const ops::AttentionBackwardOperands& rows, const MutableTypedView<4>& gradient)
     : BackwardPart(engine, whole, first_query, rows.query.extent(1), whole.sizes.key_length),
       first_query_(first_query),
       gradient_(gradient),

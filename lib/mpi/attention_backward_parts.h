@@ -39,7 +39,7 @@ class BackwardPart {
   void plan_workers(const Engine& engine, std::int64_t tasks) noexcept;
 
   Whole whole_;
-  AttentionBackwardOperands operands_{};
+  ops::AttentionBackwardOperands operands_{};
   TypedAttentionGradients gradients_{};
   ops::BackwardCall call_;
 };
@@ -49,8 +49,8 @@ class QueryGradientRows : public BackwardPart {
  public:
   // Of the operands, those of queries are read, which hold the rows from first_query on, as does the gradient; without
   // one δ is all that is wanted. Throws OutOfMemory.
-  QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query, const AttentionBackwardOperands& rows,
-                    const MutableTypedView<4>& gradient);
+  QueryGradientRows(Engine& engine, const Whole& whole, std::int64_t first_query,
+                    const ops::AttentionBackwardOperands& rows, const MutableTypedView<4>& gradient);
 
   // Works out δ, and clears a gradient in which the sums lie, which may lie where `out` does.
   void begin(Engine& engine) noexcept;

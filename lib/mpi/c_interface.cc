@@ -39,8 +39,8 @@ void fill_in(const std::vector<mpi::Run>& runs, headlight_mpi_run* to, std::int6
   }
 }
 
-mpi::TypedGradients gradients_of(const headlight_attention_gradients* given) {
-  const TypedAttentionGradients gradients = typed_attention_gradients(kBackward, given);
+mpi::Gradients gradients_of(const headlight_attention_gradients* given) {
+  const TypedAttentionGradients gradients = attention_gradients(kBackward, given);
   if (gradients.accumulate) refuse(kBackward, "gradients.accumulate is set, expected 0 over ranks");
   if (gradients.bias) refuse(kBackward, "gradients.bias is given, expected none over ranks");
   return {gradients.query, gradients.key, gradients.value, gradients.sinks};
@@ -94,16 +94,14 @@ headlight_status headlight_mpi_attention(headlight_mpi_group* group, headlight_e
                                          const headlight_tensor* out, const headlight_attention_options* options,
                                          const headlight_mpi_spread* spread, headlight_error* error) {
   return call_of_group(kName, group, error, [&] {
-    const AttentionFields fields(kName, "options", options);
-    const AttentionOperands shares = {typed_view<4, const void*>(kName, "query", query),
-                                      typed_view<4, const void*>(kName, "key", key, true),
-                                      typed_view<4, const void*>(kName, "value", value, true),
-                                      typed_view<4, void*>(kName, "out", out),
-                                      optional_view<const float, 3>(kName, "key_scales", fields->key_scales),
-                                      optional_view<const float, 3>(kName, "value_scales", fields->value_scales)};
-    return [&of = engine_of(kName, engine), shape = attention_shape(kName, "whole", whole), shares,
-            given = attention_options_beside_scales(kName, fields), spread = spread_of(kName, spread)](
-               mpi::Group& of_all) { mpi::attention(of_all, of, shape, shares, given, spread); };
+    return
+        [&of = engine_of(kName, engine), shape = attention_shape(kName, "whole", whole),
+         queries = typed_view<4, const void*>(kName, "query", query),
+         keys = typed_view<4, const void*>(kName, "key", key, true),
+         values = typed_view<4, const void*>(kName, "value", value, true), to = typed_view<4, void*>(kName, "out", out),
+         given = attention_options(kName, options), spread = spread_of(kName, spread)](mpi::Group& of_all) {
+          mpi::attention(of_all, of, shape, queries, keys, values, to, given, spread);
+        };
   });
 }
 
@@ -116,19 +114,16 @@ headlight_status headlight_mpi_attention_backward(headlight_mpi_group* group, he
                                                   const headlight_attention_options* options,
                                                   const headlight_mpi_spread* spread, headlight_error* error) {
   return call_of_group(kBackward, group, error, [&] {
-    const AttentionFields fields(kBackward, "options", options);
-    const AttentionBackwardOperands shares = {
-        typed_view<4, const void*>(kBackward, "query", query),
-        typed_view<4, const void*>(kBackward, "key", key),
-        typed_view<4, const void*>(kBackward, "value", value),
-        typed_view<4, const void*>(kBackward, "out", out),
-        view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
-        typed_view<4, const void*>(kBackward, "out_gradient", out_gradient),
-        optional_view<const float, 3>(kBackward, "log_sum_exp_gradient", fields->log_sum_exp_gradient)};
-    return [&of = engine_of(kBackward, engine), shape = attention_shape(kBackward, "whole", whole), shares,
-            wanted = gradients_of(gradients), given = attention_backward_options(kBackward, fields),
-            spread = spread_of(kBackward, spread)](mpi::Group& of_all) {
-      mpi::attention_backward(of_all, of, shape, shares, wanted, given, spread);
-    };
+    return
+        [&of = engine_of(kBackward, engine), shape = attention_shape(kBackward, "whole", whole),
+         queries = typed_view<4, const void*>(kBackward, "query", query),
+         keys = typed_view<4, const void*>(kBackward, "key", key),
+         values = typed_view<4, const void*>(kBackward, "value", value),
+         outs = typed_view<4, const void*>(kBackward, "out", out),
+         sums = view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp),
+         back = typed_view<4, const void*>(kBackward, "out_gradient", out_gradient), wanted = gradients_of(gradients),
+         given = attention_options(kBackward, options), spread = spread_of(kBackward, spread)](mpi::Group& of_all) {
+          mpi::attention_backward(of_all, of, shape, queries, keys, values, outs, sums, back, wanted, given, spread);
+        };
   });
 }

@@ -52,7 +52,7 @@ void add_lists(const AttentionOptions& options, std::vector<ops::NamedExtent>& o
 
 }  // namespace
 
-void check_shares(std::string_view operation, const Call& call, const AttentionOperands& shares,
+void check_shares(std::string_view operation, const Call& call, const ops::AttentionOperands& shares,
                   const AttentionOptions& options) {
   const Shapes shapes(call);
   const auto& [query, key, value, out, key_scales, value_scales] = shares;
@@ -60,6 +60,7 @@ void check_shares(std::string_view operation, const Call& call, const AttentionO
   ops::check_cached_type(operation, "key", key.type);
   ops::check_cached_type(operation, "value", value.type);
   ops::check_stored_type(operation, "out", out.type);
+  ops::refuse_log_sum_exp_gradient(operation, options);
   const View<const float, 4> of_keys = ops::each_scale(key_scales), of_values = ops::each_scale(value_scales);
   std::vector<ops::NamedExtent> others = {
       input(operation, "query", query, shapes.query, kOfQueries),
@@ -73,9 +74,10 @@ void check_shares(std::string_view operation, const Call& call, const AttentionO
   add_output(operation, "log_sum_exp", options.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]", "", others);
 }
 
-void check_backward_shares(std::string_view operation, const Call& call, const AttentionBackwardOperands& shares,
-                           const TypedGradients& gradients, const AttentionOptions& options) {
+void check_backward_shares(std::string_view operation, const Call& call, const ops::AttentionBackwardOperands& shares,
+                           const Gradients& gradients, const AttentionOptions& options) {
   const Shapes shapes(call);
+  ops::refuse_scales(operation, options, shares.key.type, shares.value.type);
   const auto stored = [&](std::string_view name, const auto& view, std::span<const std::int64_t> shape,
                           std::string_view meaning) {
     ops::check_stored_type(operation, name, view.type);

@@ -4,13 +4,15 @@
 #include <string_view>
 
 #include "mpi/call.h"
+#include "ops/attention/operands.h"
+#include "ops/attention_backward/operands.h"
 
 namespace headlight::mpi {
 
-void check_shares(std::string_view operation, const Call& call, const AttentionOperands& shares,
+void check_shares(std::string_view operation, const Call& call, const ops::AttentionOperands& shares,
                   const AttentionOptions& options);
 
-void check_backward_shares(std::string_view operation, const Call& call, const AttentionBackwardOperands& shares,
-                           const TypedGradients& gradients, const AttentionOptions& options);
+void check_backward_shares(std::string_view operation, const Call& call, const ops::AttentionBackwardOperands& shares,
+                           const Gradients& gradients, const AttentionOptions& options);
 
 }  // namespace headlight::mpi

@@ -39,7 +39,7 @@ struct Extent {
 
 // Of views whose ranges overlap, whether they share a byte. Views of one buffer whose elements lie between each other's
 // (query, key and value side by side in each row, heads in turns) do not; yes where that cannot be seen.
-[[nodiscard, gnu::cold]] HEADLIGHT_INNER_API bool share_a_byte(const Extent& a, const Extent& b) noexcept;
+[[nodiscard, gnu::cold]] bool share_a_byte(const Extent& a, const Extent& b) noexcept;
 
 // That of a list; empty for one without entries. Before its size is checked there may be no such addresses.
 template <class T>
@@ -97,8 +97,7 @@ Extent check_view(std::string_view operation, std::string_view argument, const V
                                                             std::span<const std::int64_t> shape,
                                                             std::span<const std::int64_t> expected,
                                                             std::string_view meaning);
-[[noreturn, gnu::cold]] HEADLIGHT_INNER_API void fail_overlap(std::string_view operation, std::string_view output,
-                                                              std::string_view input);
+[[noreturn, gnu::cold]] void fail_overlap(std::string_view operation, std::string_view output, std::string_view input);
 
 // Where another argument does not fit the shape of this one, which has neither memory nor a shape: it was not given,
 // and is to blame before what was.

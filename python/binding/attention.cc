@@ -14,9 +14,8 @@
 #include "attention_options.h"
 #include "attention_text.h"
 #include "engine.h"
+#include "headlight/attention_backward.h"
 #include "headlight/attention_merge.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
 #include "interruptible.h"
 #include "results.h"
 #include "values.h"
@@ -61,12 +60,16 @@ View<const float, 3> scales_of(const char* name, const TypedView<4>& rows, const
   refuse_value(kName, std::string(name) + " has numbers of type int8 and is given without " + argument);
 }
 
-// The function for what is all float32 is the faster one.
-void attend(Engine& engine, const AttentionOperands& of, const AttentionOptions& options) {
+struct Operands {
+  TypedView<4> query, key, value;
+  MutableTypedView<4> out;
+};
+
+// The form for what is all float32 is the faster one.
+void attend(Engine& engine, const Operands& of, const AttentionOptions& options) {
   const auto floats = [](const auto& view) { return view.type == NumberType::float32; };
-  const bool scaled = of.key_scales || of.value_scales;
-  if (scaled || !floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
-    return attention(engine, of, options);
+  if (!floats(of.query) || !floats(of.key) || !floats(of.value) || !floats(of.out)) {
+    return attention(engine, of.query, of.key, of.value, of.out, options);
   }
   const auto input = [](const TypedView<4>& view) {
     return View<const float, 4>(static_cast<const float*>(view.data), view.shape, view.strides);
@@ -86,10 +89,10 @@ nb::object attend(nb::handle query, nb::handle key, nb::handle value, const Atte
   AttentionOptions& options = read.options();
   read.check_lists(queries.extent(0));
   const std::int64_t batch = queries.extent(0), rows = queries.extent(1), heads = queries.extent(2);
-  AttentionOperands operands{queries.numbers<4>(), keys.stored_numbers<4>(), values.stored_numbers<4>(), {}};
+  Operands operands{queries.numbers<4>(), keys.stored_numbers<4>(), values.stored_numbers<4>(), {}};
   std::optional<Array> key_scales, value_scales;
-  operands.key_scales = scales_of("key", operands.key, "key_scales", wanted.key_scales, key_scales);
-  operands.value_scales = scales_of("value", operands.value, "value_scales", wanted.value_scales, value_scales);
+  options.key_scales = scales_of("key", operands.key, "key_scales", wanted.key_scales, key_scales);
+  options.value_scales = scales_of("value", operands.value, "value_scales", wanted.value_scales, value_scales);
 
   const Result out(kName, "out", wanted.out, queries, std::array{batch, rows, heads, values.extent(3)},
                    queries.number_type());
@@ -133,12 +136,10 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
       out_gradient(kBackward, "out_gradient", forward.out_gradient);
   Engine& on = engine_of(kBackward, engine);
   ReadAttentionOptions read(kBackward, keywords);
-  const AttentionOptions& options = read.options();
-  AttentionBackwardOperands operands{queries.numbers<4>(), keys.numbers<4>(),       values.numbers<4>(),
-                                     out.numbers<4>(),     log_sum_exp.floats<3>(), out_gradient.numbers<4>()};
+  AttentionOptions& options = read.options();
   std::optional<Array> log_sum_exp_gradient;
   if (!forward.log_sum_exp_gradient.is_none()) {
-    operands.log_sum_exp_gradient =
+    options.log_sum_exp_gradient =
         log_sum_exp_gradient.emplace(kBackward, "lse_gradient", forward.log_sum_exp_gradient).floats<3>();
   }
   read.check_lists(queries.extent(0));
@@ -163,8 +164,12 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
     gradients.sinks = by_sinks->array().floats<1>();
     results.append(by_sinks->object());
   }
-  with_names_of_python(kBackward, kWords,
-                       [&] { compute([&] { attention_backward(on, operands, gradients, options); }); });
+  with_names_of_python(kBackward, kWords, [&] {
+    compute([&] {
+      attention_backward(on, queries.numbers<4>(), keys.numbers<4>(), values.numbers<4>(), out.numbers<4>(),
+                         log_sum_exp.floats<3>(), out_gradient.numbers<4>(), gradients, options);
+    });
+  });
   return nb::tuple(results);
 }
 

@@ -3,8 +3,8 @@
 
 #include <malloc.h>
 
+#include "baseline/attention_unfused.h"
 #include "gtest/gtest.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention_backward.h"
 #include "support/refusal.h"
 #include "support/sanitizer.h"
@@ -37,8 +37,8 @@ std::int64_t held_by(Engine& engine, const AttentionStep& step) {
   if (step.method == AttentionMethod::unfused) {
     probabilities = Tensor<float, 4>({step.batch, step.heads, step.length, step.length});
     options.probabilities.per_head = probabilities;
-    analysis::attention_unfused(engine, query, key, value, out, options);
-    analysis::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
+    baseline::attention_unfused(engine, query, key, value, out, options);
+    baseline::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
   } else {
     attention(engine, query, key, value, out, options);
     attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients, options);

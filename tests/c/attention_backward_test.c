@@ -1,6 +1,6 @@
 // Attention's gradients and dropout from C, by both routes, against the formulas in double.
 #include "check.h"
-#include "headlight/analysis/headlight_analysis.h"
+#include "headlight/headlight.h"
 
 // Dv = Lk, so that values can be the identity, and out shows the weights after dropout.
 enum { kB = 2, kLq = 5, kLk = 7, kHq = 4, kHkv = 2, kD = 6, kDv = kLk };
@@ -100,17 +100,6 @@ static void gradients(const headlight_dropout* dropout) {
   asked.accumulate = 1;
   WORKS(headlight_attention_backward(engine, &q, &k, &v, &o, &l, &g, &asked, &options, &error));
   CHECK(matches(2));
-  WORKS(headlight_attention_unfused_backward(engine, &q, &k, &v, &g, &asked, &options, &error));
-  CHECK(matches(3));
-
-  // By the plain route from the weights that it wrote; of the log-sum-exp it writes none again.
-  const headlight_probabilities kept = {.struct_size = sizeof kept, .per_head = &p};
-  headlight_attention_options with_weights = options;
-  with_weights.probabilities = &kept;
-  asked.accumulate = 0;
-  WORKS(headlight_attention_unfused(engine, &q, &k, &v, &o, &with_weights, &error));
-  WORKS(headlight_attention_unfused_backward(engine, &q, &k, &v, &g, &asked, &with_weights, &error));
-  CHECK(matches(1));
 
   // Only what is given is computed; the query's may lie where out lay.
   memset(key_gradient, 0xFF, sizeof key_gradient);
@@ -142,11 +131,9 @@ static void dropout(void) {
     dropped += shown == 0;
   }
   CHECK(dropped > visible / 8 && dropped < visible / 2);
-  // The plain route drops the same; another stream others; a probability of 0 none.
+  // Another stream drops others; a probability of 0 none.
   static float first[kOuts];
   memcpy(first, out, sizeof first);
-  WORKS(headlight_attention_unfused(engine, &q, &k, &v, &o, &options, &error));
-  for (int n = 0; n < kOuts; ++n) CHECK((first[n] == 0.0f) == (out[n] == 0.0f));
   given.stream = 4;
   WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   int differ = 0;
@@ -171,8 +158,6 @@ static void refusals(void) {
   REFUSED("log_sum_exp is", headlight_attention_backward(engine, &q, &k, &v, &o, NULL, &g, &asked, &options, &error));
   REFUSED("out_gradient is", headlight_attention_backward(engine, &q, &k, &v, &o, &l, NULL, &asked, &options, &error));
   REFUSED("gradients is", headlight_attention_backward(engine, &q, &k, &v, &o, &l, &g, NULL, &options, &error));
-  REFUSED("out_gradient is", headlight_attention_unfused_backward(engine, &q, &k, &v, NULL, &asked, &options, &error));
-  REFUSED("gradients is", headlight_attention_unfused_backward(engine, &q, &k, &v, &g, NULL, &options, &error));
   static const int64_t zeros[4] = {0};
   const headlight_tensor nothing = {.type = HEADLIGHT_FLOAT32, .rank = 4, .shape = zeros};
   const headlight_tensor no_rows = {.type = HEADLIGHT_FLOAT32, .rank = 3, .shape = zeros};
@@ -186,13 +171,12 @@ static void refusals(void) {
   asked.bias = &db;
   options.bias = NULL;
   REFUSED("gradients.bias", headlight_attention_backward(engine, &q, &k, &v, &o, &l, &g, &asked, &options, &error));
-  REFUSED("gradients.bias", headlight_attention_unfused_backward(engine, &q, &k, &v, &g, &asked, &options, &error));
   asked.reserved = 1;
   REFUSED("gradients has a value",
           headlight_attention_backward(engine, &q, &k, &v, &o, &l, &g, &asked, &options, &error));
   asked.struct_size = 0;
   REFUSED("gradients.struct_size is 0",
-          headlight_attention_unfused_backward(engine, &q, &k, &v, &g, &asked, &options, &error));
+          headlight_attention_backward(engine, &q, &k, &v, &o, &l, &g, &asked, &options, &error));
 }
 
 static void workspace(void) {

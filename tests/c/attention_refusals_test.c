@@ -1,6 +1,6 @@
 // What attention refuses from C, and in which words.
 #include "check.h"
-#include "headlight/analysis/headlight_analysis.h"
+#include "headlight/headlight.h"
 
 enum { kB = 2, kLq = 6, kLk = 9, kHq = 4, kHkv = 2, kD = 8, kDv = 5 };
 
@@ -20,7 +20,7 @@ static void operands(void) {
   REFUSED("query is", headlight_attention(engine, NULL, &k, &v, &o, NULL, &error));
   REFUSED("key is", headlight_attention(engine, &q, NULL, &v, &o, NULL, &error));
   REFUSED("value is", headlight_attention(engine, &q, &k, NULL, &o, NULL, &error));
-  REFUSED("out is", headlight_attention_unfused(engine, &q, &k, &v, NULL, NULL, &error));
+  REFUSED("out is", headlight_attention(engine, &q, &k, &v, NULL, NULL, &error));
   REFUSED("key has shape", headlight_attention(engine, &q, &TENSOR(key, kB, kLk, kHkv, 3), &v, &o, NULL, &error));
   REFUSED("rank 3, expected 4", headlight_attention(engine, &TENSOR(query, kB, kLq, kHq), &k, &v, &o, NULL, &error));
   REFUSED("overlaps", headlight_attention(engine, &q, &k, &v, &TENSOR(query, kB, kLq, kHq, kDv), NULL, &error));
@@ -69,7 +69,7 @@ static void other_options(void) {
   REFUSED("softcap is -1", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   reset(&options);
   options.alibi = &TENSOR(numbers, kHq - 1);
-  REFUSED("slopes has 3 entries, expected Hq = 4", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  REFUSED("alibi has 3 entries, expected Hq = 4", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   reset(&options);
   options.sinks = &TENSOR(numbers, kHq + 1);
   REFUSED("sinks has 5 entries, expected Hq = 4", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
@@ -89,7 +89,7 @@ static void other_options(void) {
   REFUSED("options has a value", headlight_attention(engine, &q, &k, &v, &o, &longer.options, &error));
   reset(&options);
   options.struct_size = 3;
-  REFUSED("struct_size is 3", headlight_attention_unfused(engine, &q, &k, &v, &o, &options, &error));
+  REFUSED("struct_size is 3", headlight_attention(engine, &q, &k, &v, &o, &options, &error));
 }
 
 int main(void) {

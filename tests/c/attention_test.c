@@ -1,6 +1,6 @@
 // Attention from C with every option, against plain loops in double over a table of who sees whom.
 #include "check.h"
-#include "headlight/analysis/headlight_analysis.h"
+#include "headlight/headlight.h"
 
 enum { kB = 2, kLq = 6, kLk = 9, kHq = 4, kHkv = 2, kD = 8, kDv = 5 };
 
@@ -77,10 +77,7 @@ static int right(const headlight_attention_options* given, int samples) {
   options.log_sum_exp = &l;
   options.probabilities = &wanted;
   WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
-  const int fused = matches(samples);
-  memset(out, 0xFF, sizeof out);
-  WORKS(headlight_attention_unfused(engine, &q, &k, &v, &o, &options, &error));
-  return fused && matches(samples);
+  return matches(samples);
 }
 
 static void structural_masks(void) {
@@ -179,23 +176,21 @@ static void score_modifiers(void) {
   options.sinks = &(headlight_tensor){(void*)sinks, HEADLIGHT_FLOAT32, 1, INTS(kHq), NULL};
   options.log_sum_exp = &l;
   options.scores = &s;
-  for (int unfused = 0; unfused < 2; ++unfused) {
-    memset(scores, 0, sizeof scores);
-    memset(lse, 0, sizeof lse);
-    WORKS((unfused ? headlight_attention_unfused : headlight_attention)(engine, &q, &k, &v, &o, &options, &error));
-    for (int n = 0; n < kB * kHq * kLq; ++n) {
-      const int sample = n / kLq / kHq, head = n / kLq % kHq, row = n % kLq;
-      double sum = exp((double)sinks[head]);
-      for (int column = 0; column < kLk; ++column) {
-        const int distance = row + kQueryStart - (column + kKeyStart);
-        const double capped = (double)cap * tanh(score(sample, head, row, column) / (double)cap);
-        const double expected = capped - (double)slopes[head] * abs(distance);
-        const double got = (double)scores[n * kLk + column];
-        CHECK(distance < 0 ? got == -HUGE_VAL : fabs(got - expected) < 2e-6);
-        if (distance >= 0) sum += exp(expected);
-      }
-      CHECK(fabs((double)lse[n] - log(sum)) < 2e-6);
+  memset(scores, 0, sizeof scores);
+  memset(lse, 0, sizeof lse);
+  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  for (int n = 0; n < kB * kHq * kLq; ++n) {
+    const int sample = n / kLq / kHq, head = n / kLq % kHq, row = n % kLq;
+    double sum = exp((double)sinks[head]);
+    for (int column = 0; column < kLk; ++column) {
+      const int distance = row + kQueryStart - (column + kKeyStart);
+      const double capped = (double)cap * tanh(score(sample, head, row, column) / (double)cap);
+      const double expected = capped - (double)slopes[head] * abs(distance);
+      const double got = (double)scores[n * kLk + column];
+      CHECK(distance < 0 ? got == -HUGE_VAL : fabs(got - expected) < 2e-6);
+      if (distance >= 0) sum += exp(expected);
     }
+    CHECK(fabs((double)lse[n] - log(sum)) < 2e-6);
   }
 }
 
@@ -264,20 +259,18 @@ static void own_keys(void) {
   WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
   wanted = (headlight_probabilities){.struct_size = sizeof wanted, .per_head = &narrow, .own_keys = 1};
   wanted.averaged = &averaged;
-  for (int unfused = 0; unfused < 2; ++unfused) {
-    memset(own, 0xFF, sizeof own);
-    WORKS((unfused ? headlight_attention_unfused : headlight_attention)(engine, &q, &k, &v, &o, &options, &error));
-    for (int n = 0; n < kHq * kLq * kLongest; ++n) {
-      const int head = n / kLongest / kLq, row = n / kLongest % kLq, column = n % kLongest;
-      const int first = row < 2 ? 0 : 4, count = row < 2 ? 4 : 5;
-      const double expected = column < count ? (double)per_head[(head * kLq + row) * kLk + first + column] : 0;
-      CHECK(fabs((double)own[n] - expected) < 1e-6);
-    }
-    for (int n = 0; n < kLq * kLongest; ++n) {
-      double average = 0;
-      for (int head = 0; head < kHq; ++head) average += (double)own[head * kLq * kLongest + n] / kHq;
-      CHECK(fabs((double)own_mean[n] - average) < 1e-6);
-    }
+  memset(own, 0xFF, sizeof own);
+  WORKS(headlight_attention(engine, &q, &k, &v, &o, &options, &error));
+  for (int n = 0; n < kHq * kLq * kLongest; ++n) {
+    const int head = n / kLongest / kLq, row = n / kLongest % kLq, column = n % kLongest;
+    const int first = row < 2 ? 0 : 4, count = row < 2 ? 4 : 5;
+    const double expected = column < count ? (double)per_head[(head * kLq + row) * kLk + first + column] : 0;
+    CHECK(fabs((double)own[n] - expected) < 1e-6);
+  }
+  for (int n = 0; n < kLq * kLongest; ++n) {
+    double average = 0;
+    for (int head = 0; head < kHq; ++head) average += (double)own[head * kLq * kLongest + n] / kHq;
+    CHECK(fabs((double)own_mean[n] - average) < 1e-6);
   }
   options.query_offsets = options.key_offsets = (headlight_indices){0};
   REFUSED("probabilities.own_keys", headlight_attention(engine, &q, &k, &v, &o, &options, &error));

@@ -1,14 +1,12 @@
 // Every function that computes, called with nothing at all: the engine is what it asks for first.
 #include "check.h"
-#include "headlight/analysis/headlight_analysis.h"
+#include "headlight/headlight.h"
 
 #define NAMES_THE_ENGINE(call) REFUSED("engine is a null pointer", call)
 
 static void attention(void) {
   NAMES_THE_ENGINE(headlight_attention(NULL, NULL, NULL, NULL, NULL, NULL, &error));
-  NAMES_THE_ENGINE(headlight_attention_unfused(NULL, NULL, NULL, NULL, NULL, NULL, &error));
   NAMES_THE_ENGINE(headlight_attention_backward(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, &error));
-  NAMES_THE_ENGINE(headlight_attention_unfused_backward(NULL, NULL, NULL, NULL, NULL, NULL, NULL, &error));
   NAMES_THE_ENGINE(headlight_attention_workspace_bytes(NULL, NULL, NULL, &error));
   NAMES_THE_ENGINE(headlight_attention_reserve(NULL, NULL, &error));
   NAMES_THE_ENGINE(headlight_attention_backward_workspace_bytes(NULL, NULL, NULL, &error));

@@ -1,6 +1,6 @@
 // A network learns, from C: the same to the bit whatever is kept for backward passes, and across a stop.
 #include "check.h"
-#include "headlight/analysis/headlight_analysis.h"
+#include "headlight/headlight.h"
 
 enum { kVocabulary = 12, kLength = 6, kE = 8, kSteps = 100, kWords = kVocabulary * kE };
 
@@ -95,23 +95,6 @@ static void same_bits(void) {
     destroy(&other);
   }
   destroy(&first);
-}
-
-// Attention written out in full learns the same, but for rounding, and keeps its probabilities.
-static void unfused(void) {
-  headlight_saved_state_options options = {.struct_size = sizeof options};
-  learner fused = make(HEADLIGHT_CHECKPOINT_KEEP_LINEAR), other = make(HEADLIGHT_CHECKPOINT_KEEP_LINEAR);
-  headlight_saved_state_destroy(other.saved);
-  REFUSED("no place for the result", headlight_unfused_saved_state_create(&options, NULL, &error));
-  options.activations = HEADLIGHT_BFLOAT16;
-  REFUSED("activations is 3, expected HEADLIGHT_FLOAT32: unfused attention keeps floats",
-          headlight_unfused_saved_state_create(&options, &other.saved, &error));
-  options.activations = HEADLIGHT_FLOAT32;
-  WORKS(headlight_unfused_saved_state_create(&options, &other.saved, &error));
-  for (int step = 0; step < 5; ++step) CHECK(fabs(learn(&fused) - learn(&other)) < 1e-5);
-  CHECK(headlight_saved_state_bytes(other.saved) > headlight_saved_state_bytes(fused.saved));
-  destroy(&fused);
-  destroy(&other);
 }
 
 // What `from` has learnt and kept, into `to`.
@@ -255,7 +238,6 @@ static void learning_rate(void) {
 int main(void) {
   engine = make_engine(2);
   same_bits();
-  unfused();
   stop_and_go_on();
   sgd();
   layers_that_leave();

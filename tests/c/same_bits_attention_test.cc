@@ -1,9 +1,6 @@
 // Attention from C, forward and backward, with the bits of the same call from C++.
 #include "c/c_interface.h"
-#include "headlight/analysis/attention_unfused.h"
-#include "headlight/analysis/headlight_analysis.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
+#include "headlight/attention_backward.h"
 #include "support/stored.h"
 
 namespace headlight::same_bits_test {
@@ -122,10 +119,9 @@ TEST_F(CInterface, AttentionBackward) {
   struct Results {
     Results() : query({2, 70, 6, 32}), key({2, 90, 3, 32}), value({2, 90, 3, 40}), bias({1, 6, 1, 90}) {}
     Tensor<float, 4> query, key, value, bias;
-  } fused, unfused, results;
+  } expected, results;
   const auto gradients = [](Results& to) { return AttentionGradients{to.query, to.key, to.value, to.bias}; };
-  attention_backward(engine_->engine, query, key, value, out, lse, out_gradient, gradients(fused), options);
-  analysis::attention_unfused_backward(engine_->engine, query, key, value, out_gradient, gradients(unfused), options);
+  attention_backward(engine_->engine, query, key, value, out, lse, out_gradient, gradients(expected), options);
 
   const headlight_tensor q = in_c(query), k = in_c(key), v = in_c(value), o = in_c(out), g = in_c(out_gradient);
   const headlight_tensor l = in_c(lse), b = in_c(bias), dq = in_c(results.query), dk = in_c(results.key);
@@ -140,45 +136,35 @@ TEST_F(CInterface, AttentionBackward) {
   asked.key = &dk;
   asked.value = &dv;
   asked.bias = &db;
-  const auto expect = [&](const Results& expected) {
-    EXPECT_TRUE(same_bits(expected.query, results.query));
-    EXPECT_TRUE(same_bits(expected.key, results.key));
-    EXPECT_TRUE(same_bits(expected.value, results.value));
-    EXPECT_TRUE(same_bits(expected.bias, results.bias));
+  const auto expect = [&](const Results& right) {
+    EXPECT_TRUE(same_bits(right.query, results.query));
+    EXPECT_TRUE(same_bits(right.key, results.key));
+    EXPECT_TRUE(same_bits(right.value, results.value));
+    EXPECT_TRUE(same_bits(right.bias, results.bias));
   };
   EXPECT_EQ(allocations(
                 [&] { return headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_); }),
             0);
-  expect(fused);
+  expect(expected);
 
   // With log_sum_exp in the sum, which this function alone takes.
   const auto by_log_sum_exp = random_.normal_tensor<3>({2, 6, 70});
   const headlight_tensor bl = in_c(by_log_sum_exp);
   Results with_log_sum_exp;
-  attention_backward(
-      engine_->engine,
-      {query.view(), key.view(), value.view(), out.view(), lse, out_gradient.view(), by_log_sum_exp.view()},
-      {with_log_sum_exp.query.view(), with_log_sum_exp.key.view(), with_log_sum_exp.value.view(),
-       with_log_sum_exp.bias},
-      options);
+  AttentionOptions with_gradient = options;
+  with_gradient.log_sum_exp_gradient = by_log_sum_exp;
+  attention_backward(engine_->engine, query, key, value, out, lse, out_gradient, gradients(with_log_sum_exp),
+                     with_gradient);
   given.log_sum_exp_gradient = &bl;
   EXPECT_EQ(allocations(
                 [&] { return headlight_attention_backward(engine_, &q, &k, &v, &o, &l, &g, &asked, &given, &error_); }),
             0);
   expect(with_log_sum_exp);
-  EXPECT_FALSE(same_bits(fused.query, results.query));
-  EXPECT_EQ(headlight_attention_unfused_backward(engine_, &q, &k, &v, &g, &asked, &given, &error_),
-            HEADLIGHT_INVALID_ARGUMENT);
-  EXPECT_STREQ(error_.message,
-               "attention_unfused_backward: options.log_sum_exp_gradient is given, expected none: "
-               "headlight_attention_backward takes one");
+  EXPECT_FALSE(same_bits(expected.query, results.query));
   EXPECT_EQ(headlight_attention(engine_, &q, &k, &v, &o, &given, &error_), HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.message,
+               "attention: log_sum_exp_gradient is given, expected none: attention_backward() alone takes one");
   given.log_sum_exp_gradient = nullptr;
-
-  EXPECT_EQ(allocations(
-                [&] { return headlight_attention_unfused_backward(engine_, &q, &k, &v, &g, &asked, &given, &error_); }),
-            0);
-  expect(unfused);
 
   headlight_attention_shape shape = HEADLIGHT_OPTIONS(headlight_attention_shape);
   shape.query_length = shape.key_length = 70;
@@ -214,10 +200,9 @@ TEST_F(CInterface, AttentionBackwardOfTypes) {
   Tensor<float, 3> lse({2, 6, 70});
   AttentionOptions options{.causal = Causal::bottom_right};
   options.log_sum_exp = lse;
-  attention(engine_->engine, {query.view(), key.view(), value.view(), out.view()}, options);
+  attention(engine_->engine, query.view(), key.view(), value.view(), out.view(), options);
   for (int time = 0; time < 2; ++time) {
-    attention_backward(engine_->engine,
-                       {query.view(), key.view(), value.view(), out.view(), lse.view(), out_gradient.view()},
+    attention_backward(engine_->engine, query.view(), key.view(), value.view(), out.view(), lse, out_gradient.view(),
                        {to_query.view(), to_key.view(), to_value.view(), {}, {}, true}, options);
   }
 
@@ -265,7 +250,8 @@ TEST_F(CInterface, AttentionOverInt8) {
   Tensor<std::int8_t, 4> numbers(key.shape()), numbers_c(key.shape());
   Tensor<float, 3> scales({2, 90, 3}), scales_c(scales.shape());
   quantize_rows(engine_->engine, key, numbers, scales);
-  attention(engine_->engine, {query, numbers, numbers, out, scales, scales}, {.causal = Causal::bottom_right});
+  attention(engine_->engine, query, numbers, numbers, out,
+            {.causal = Causal::bottom_right, .key_scales = scales, .value_scales = scales});
 
   const headlight_tensor q = in_c(query), k = in_c(key), o = in_c(out_c), s = in_c(scales_c);
   const headlight_tensor n{numbers_c.data(), HEADLIGHT_INT8, 4, numbers_c.shape().data(), nullptr};

@@ -1,7 +1,7 @@
 // Attention written out with its matrix of scores, forward and backward.
+#include "baseline/attention_unfused.h"
 #include "digests/attention_call.h"
 #include "digests/family.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/attention_backward.h"
 
@@ -28,11 +28,11 @@ void digest_attention_unfused(DigestCase& c) {
   if (choice.options.bias) gradients.bias = memory.heads(c.random, choice.options.bias.shape);
   c.words << (kept ? " kept" : "") << size;
 
-  analysis::attention_unfused(c.engine, operands.query, operands.key, operands.value, out, choice.options);
+  baseline::attention_unfused(c.engine, operands.query, operands.key, operands.value, out, choice.options);
   c.digest.add(out);
   c.digest.add(log_sum_exp);
   c.digest.add(probabilities);
-  analysis::attention_unfused_backward(c.engine, operands.query, operands.key, operands.value, out_gradient, gradients,
+  baseline::attention_unfused_backward(c.engine, operands.query, operands.key, operands.value, out_gradient, gradients,
                                        choice.options);
   c.digest.add(gradients.query);
   c.digest.add(gradients.key);

@@ -1,13 +1,13 @@
 // Engines, attention and products.
 #include <optional>
 
+#include "baseline/attention_unfused.h"
 #include "digests/digest.h"
 #include "faults/scene.h"
-#include "headlight/analysis/attention_unfused.h"
+#include "headlight/attention.h"
 #include "headlight/attention_backward.h"
 #include "headlight/attention_stream.h"
 #include "headlight/gemm.h"
-#include "headlight/typed_attention.h"
 #include "support/random.h"
 
 namespace headlight::faults {
@@ -67,7 +67,7 @@ class AttentionScene : public WithAttention {
 
 class WrittenOutScene : public WithAttention {
  public:
-  void call() override { analysis::attention_unfused(engine_, query_, key_, value_, out_); }
+  void call() override { baseline::attention_unfused(engine_, query_, key_, value_, out_); }
 };
 
 class BackwardScene : public WithAttention {

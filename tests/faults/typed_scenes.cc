@@ -4,9 +4,9 @@
 
 #include "digests/digest.h"
 #include "faults/scene.h"
+#include "headlight/attention.h"
+#include "headlight/attention_backward.h"
 #include "headlight/normalization.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
 #include "support/random.h"
 
 namespace headlight::faults {
@@ -80,7 +80,7 @@ class BackwardScene : public Scene {
     engine_.release_scratch();
   }
   void call() override {
-    attention_backward(engine_, {query_, key_, value_, out_, log_sum_exp_, out_gradient_},
+    attention_backward(engine_, query_, key_, value_, out_, log_sum_exp_, out_gradient_,
                        {.query = query_gradient_, .key = key_gradient_, .value = value_gradient_, .accumulate = true});
   }
   std::uint64_t result() const override {

@@ -2,9 +2,9 @@
 // gradients of float32 and 16 bits. It refuses and writes nothing, or gives the same bits with one worker and with
 // three; the gradient of the values is right on every instruction set; and of 16 bits all have the bits of float32,
 // rounded.
+#include "baseline/attention_unfused.h"
 #include "c/attention_options.h"
 #include "fuzz/attention_call.h"
-#include "headlight/analysis/headlight_analysis.h"
 #include "reference/attention.h"
 #include "reference/attention_backward.h"
 
@@ -180,10 +180,23 @@ void check(AttentionCall& call, Gradients& gradients) {
   const std::unique_ptr<Truth> truth = is_twinned ? std::make_unique<Truth>(call, options, gradients) : nullptr;
   results_of(call, options, gradients, engines, before, truth.get());
   if (truth == nullptr) return;
-  must(accepted(headlight_attention_unfused_backward(engines.pairs.back()->one.get(), call.query.get(), call.key.get(),
-                                                     call.value.get(), gradients.out.get(), &gradients.list, &options,
-                                                     &error),
-                error),
+  constexpr const char* kName = "attention_unfused_backward";
+  const auto differentiate_unfused = [&](Engine& on) {
+    const auto floats = [](const char* name, const headlight_tensor* tensor) {
+      return c::optional_view<float, 4>(kName, name, tensor);
+    };
+    const auto& list = gradients.list;
+    baseline::attention_unfused_backward(on, floats("query", call.query.get()), floats("key", call.key.get()),
+                                         floats("value", call.value.get()), floats("out_gradient", gradients.out.get()),
+                                         {.query = floats("gradients.query", list.query),
+                                          .key = floats("gradients.key", list.key),
+                                          .value = floats("gradients.value", list.value),
+                                          .bias = floats("gradients.bias", list.bias),
+                                          .sinks = c::optional_view<float, 1>(kName, "gradients.sinks", list.sinks),
+                                          .accumulate = list.accumulate != 0},
+                                         c::attention_options(kName, &options));
+  };
+  must(accepted(c::call(kName, engines.pairs.back()->one.get(), &error, differentiate_unfused), error),
        "what attention_backward takes, the written-out one takes");
   truth->check(gradients);
 }

@@ -4,9 +4,9 @@
 // attention; and of 16 bits it has the bits of float32, rounded.
 #include <cmath>
 
+#include "baseline/attention_unfused.h"
 #include "c/attention_options.h"
 #include "fuzz/attention_call.h"
-#include "headlight/analysis/headlight_analysis.h"
 #include "reference/attention.h"
 
 namespace headlight::fuzz {
@@ -190,10 +190,15 @@ void check_unfused(headlight_engine* engine, AttentionCall& call, const Memory& 
   std::size_t n = 0;
   call.for_each_output([&](auto& tensor) { tensor.put_back(before[n++]); });
   headlight_error error{};
-  must(accepted(headlight_attention_unfused(engine, call.query.get(), call.key.get(), call.value.get(), call.out.get(),
-                                            &call.options, &error),
-                error),
-       "what attention takes, the written-out one takes");
+  constexpr const char* kName = "attention_unfused";
+  const auto attend = [&](Engine& on) {
+    baseline::attention_unfused(on, c::view<const float, 4>(kName, "query", call.query.get()),
+                                c::view<const float, 4>(kName, "key", call.key.get()),
+                                c::view<const float, 4>(kName, "value", call.value.get()),
+                                c::view<float, 4>(kName, "out", call.out.get()),
+                                c::attention_options(kName, &call.options));
+  };
+  must(accepted(c::call(kName, engine, &error, attend), error), "what attention takes, the written-out one takes");
   truth.check(call);
 }
 

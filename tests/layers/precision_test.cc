@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "headlight/attention.h"
 #include "headlight/layers.h"
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
-#include "headlight/typed_attention.h"
 #include "layers/encoder_twin.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/twins.h"

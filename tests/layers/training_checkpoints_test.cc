@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "layers/training_fixture.h"
 #include "support/compare.h"
 #include "support/isas.h"
@@ -73,7 +73,7 @@ void check(const EngineOptions& made, Layer& layer, Random& random, const Pass& 
         EXPECT_EQ(saved.bytes(), 0u);  // the input is in the caller's hands
       }
     }
-    SavedState unfused(Checkpoint::keep_linear, 0, analysis::unfused_attention());
+    SavedState unfused(Checkpoint::keep_linear, 0, baseline::unfused_attention());
     EXPECT_TRUE(within(numbers_of(layer, pass, engine, unfused).view(), truth.view(), 1e-5));
   }
 }

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
 #include "layers/training_fixture.h"
@@ -121,7 +121,7 @@ TEST_P(TrainingPromisesTest, TheSameBitsOnAnyNumberOfThreadsWhateverIsKept) {
 TEST_P(TrainingPromisesTest, TheUnfusedBaselineAgrees) {
   Engine engine(options());
   Trained trained(Norm::pre, 0.1f);
-  SavedState linear, unfused(Checkpoint::keep_linear, 0, analysis::unfused_attention());
+  SavedState linear, unfused(Checkpoint::keep_linear, 0, baseline::unfused_attention());
   trained.pass(engine, linear);
   const std::vector<float> truth = trained.gradients();
   trained.pass(engine, unfused);
@@ -131,7 +131,7 @@ TEST_P(TrainingPromisesTest, TheUnfusedBaselineAgrees) {
   // What is computed again is computed as it was.
   const std::vector<float> kept = trained.gradients();
   for (const Checkpoint checkpoint : {Checkpoint::layer_input, Checkpoint::every_k_layers}) {
-    SavedState again(checkpoint, 0, analysis::unfused_attention());
+    SavedState again(checkpoint, 0, baseline::unfused_attention());
     trained.pass(engine, again);
     EXPECT_TRUE(same_bits(row_of(trained.gradients()), row_of(kept))) << static_cast<int>(checkpoint);
     EXPECT_LT(again.bytes(), unfused.bytes());

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "headlight/attention.h"
+#include "headlight/attention_backward.h"
 #include "headlight/layers.h"
 #include "headlight/normalization.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
 #include "layers/training_fixture.h"
 #include "support/compare.h"
 #include "support/isas.h"
@@ -77,13 +77,9 @@ class Parts {
     const Tensor<float, 2> sum1 = norm_backward(inner1_, between_gradient, "norm1.");
     Tensor<BFloat16, 2> heads_gradient = rounded(product_backward(widened(heads_out_), sum1, "self_attn.out_proj."));
     Tensor<float, 2> projected_gradient({kRows, 3 * kWidth});
-    attention_backward(engine_,
-                       {.query = third_of(projected_, 0, heads_),
-                        .key = third_of(projected_, 1, heads_),
-                        .value = third_of(projected_, 2, heads_),
-                        .out = heads_of(heads_out_, heads_),
-                        .log_sum_exp = log_sum_exp_,
-                        .out_gradient = heads_of(heads_gradient, heads_)},
+    attention_backward(engine_, third_of(projected_, 0, heads_), third_of(projected_, 1, heads_),
+                       third_of(projected_, 2, heads_), heads_of(heads_out_, heads_), log_sum_exp_,
+                       heads_of(heads_gradient, heads_),
                        {.query = third_of(projected_gradient, 0, heads_),
                         .key = third_of(projected_gradient, 1, heads_),
                         .value = third_of(projected_gradient, 2, heads_)});

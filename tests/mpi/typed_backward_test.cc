@@ -65,11 +65,12 @@ void expect_bits_spread(mpi::Group& group, Engine& engine, const AttentionCase& 
       value_gradient(wanted.types.gradients[2], value.shape());
   Stored& of_query = wanted.in_place ? out : query_gradient;
   Tensor<float, 1> sinks_gradient({c.query_heads});
-  AttentionBackwardOperands shares = {query.view(), key.view(), value.view(), out.view(), sums, out_gradient.view()};
-  if (wanted.with_log_sum_exp_gradient) shares.log_sum_exp_gradient = own_sums_gradient;
-  mpi::TypedGradients gradients = {of_query.view(), key_gradient.view(), value_gradient.view()};
+  AttentionOptions options = call.problem.in.options;
+  if (wanted.with_log_sum_exp_gradient) options.log_sum_exp_gradient = own_sums_gradient;
+  mpi::Gradients gradients = {of_query.view(), key_gradient.view(), value_gradient.view()};
   if (!call.problem.in.options.sinks.empty()) gradients.sinks = sinks_gradient;
-  mpi::attention_backward(group, engine, shape_of(c), shares, gradients, call.problem.in.options, spread);
+  mpi::attention_backward(group, engine, shape_of(c), query.view(), key.view(), value.view(), out.view(), sums,
+                          out_gradient.view(), gradients, options, spread);
   const auto expect = [&](const Stored& ours, const Stored& expected, const char* name) {
     EXPECT_TRUE(test::same_bits(ours.floats(), expected.floats())) << name;
   };
@@ -191,15 +192,19 @@ TEST(MpiTypedBackward, RefusesWhatDoesNotFit) {
   Stored zeros(kBrain, shape), query_gradient(kBrain, shape), floats(NumberType::float32, shape);
   Stored small(kBrain, {1, 3, 2, 8});
   const Tensor<float, 3> sums({1, 2, plan.query_rows});
-  const AttentionBackwardOperands good = {zeros.view(), zeros.view(), zeros.view(), zeros.view(), sums, zeros.view()};
+  const ops::AttentionBackwardOperands good = {zeros.view(), zeros.view(), zeros.view(),
+                                               zeros.view(), sums,         zeros.view()};
   const bool is_last = group.rank() == test::last_rank();
-  const auto refuse = [&](const AttentionBackwardOperands& operands, const mpi::TypedGradients& gradients,
+  const auto attend_backward = [&](const ops::AttentionBackwardOperands& of, const mpi::Gradients& gradients) {
+    mpi::attention_backward(group, engine, shape_of(c), of.query, of.key, of.value, of.out, of.log_sum_exp,
+                            of.out_gradient, gradients);
+  };
+  const auto refuse = [&](const ops::AttentionBackwardOperands& operands, const mpi::Gradients& gradients,
                           const std::string& words) {
-    test::expect_error([&] { mpi::attention_backward(group, engine, shape_of(c), operands, gradients); },
-                       test::last_rank(), words);
+    test::expect_error([&] { attend_backward(operands, gradients); }, test::last_rank(), words);
   };
   const auto with = [&](const MutableTypedView<4>& of_last) {
-    return mpi::TypedGradients{.query = is_last ? of_last : query_gradient.view()};
+    return mpi::Gradients{.query = is_last ? of_last : query_gradient.view()};
   };
   if (group.size() > 1) {
     refuse(good, with(floats.view()), "gradients.query=of float32, but gradients.query=of bfloat16 on rank 0");
@@ -207,10 +212,10 @@ TEST(MpiTypedBackward, RefusesWhatDoesNotFit) {
   }
   refuse(good, with(small.view()), "gradients.query has shape [1, 3, 2, 8]");
   refuse(good, with(zeros.view()), "gradients.query overlaps query");
-  AttentionBackwardOperands wrong = good;
+  ops::AttentionBackwardOperands wrong = good;
   if (is_last) wrong.out_gradient = small.view();
   refuse(wrong, with(query_gradient.view()), "out_gradient has shape [1, 3, 2, 8]");
-  mpi::attention_backward(group, engine, shape_of(c), good, with(query_gradient.view()));
+  attend_backward(good, with(query_gradient.view()));
 }
 
 }  // namespace headlight::mpi_typed_backward_test

@@ -6,6 +6,7 @@
 #include "mpi/ranks.h"
 #include "mpi/spread_case.h"
 #include "support/attention_case.h"
+#include "support/attention_operands.h"
 #include "support/cached_rows.h"
 #include "support/compare.h"
 #include "support/quick.h"
@@ -33,9 +34,16 @@ View<T, 4> each_row(const View<T, 3>& numbers) {
                          {numbers.stride(0), numbers.stride(2), numbers.stride(1)}));
 }
 
+void attend(mpi::Group& group, Engine& engine, const AttentionShape& whole, const ops::AttentionOperands& shares,
+            AttentionOptions options = {}, const mpi::Spread& spread = {}) {
+  options.key_scales = shares.key_scales;
+  options.value_scales = shares.value_scales;
+  mpi::attention(group, engine, whole, shares.query, shares.key, shares.value, shares.out, options, spread);
+}
+
 // Of one process and over ranks: the same out, brought together on every rank in turn, and the same log-sum-exp.
 void expect_same_bits(mpi::Group& group, Engine& engine, const AttentionCase& c, const AttentionOptions& given,
-                      AttentionOperands whole, const mpi::Spread& spread) {
+                      ops::AttentionOperands whole, const mpi::Spread& spread) {
   SCOPED_TRACE(c.line() + ", head_ranks " + std::to_string(spread.head_ranks));
   const View<float, 4>::Shape shape = {c.batch, c.query_length, c.query_heads, c.value_dim};
   Stored expected(c.types[3], shape), out(c.types[3], shape);
@@ -43,7 +51,7 @@ void expect_same_bits(mpi::Group& group, Engine& engine, const AttentionCase& c,
   AttentionOptions options = given;
   options.log_sum_exp = expected_sums;
   whole.out = expected.view();
-  attention(engine, whole, options);
+  test::attend(engine, whole, options);
 
   const mpi::Plan plan = mpi::plan(shape_of(c), given, group.rank(), group.size(), spread);
   const auto share = [&](const std::vector<mpi::Run>& runs, std::int64_t rows, const TypedView<4>& of) {
@@ -61,11 +69,11 @@ void expect_same_bits(mpi::Group& group, Engine& engine, const AttentionCase& c,
   Stored own(c.types[3], {c.batch, plan.query_rows, c.query_heads, c.value_dim});
   Tensor<float, 3> own_sums({c.batch, c.query_heads, plan.query_rows});
   Tensor<float, 3> key_scales, value_scales;
-  AttentionOperands shares = {query.view(), key.view(), value.view(), own.view()};
+  ops::AttentionOperands shares = {query.view(), key.view(), value.view(), own.view()};
   if (whole.key_scales) shares.key_scales = key_scales = scales_of(whole.key_scales);
   if (whole.value_scales) shares.value_scales = value_scales = scales_of(whole.value_scales);
   options.log_sum_exp = own_sums;
-  mpi::attention(group, engine, shape_of(c), shares, options, spread);
+  attend(group, engine, shape_of(c), shares, options, spread);
   for (int root = 0; root < group.size(); ++root) {
     mpi::collect(group, root, plan.queries, own.view(), out.view());
     mpi::collect(group, root, plan.queries, each_row(View<const float, 3>(own_sums)), each_row(sums.view()));
@@ -76,7 +84,7 @@ void expect_same_bits(mpi::Group& group, Engine& engine, const AttentionCase& c,
 
 // Every way to share out the heads.
 void expect_same_bits(mpi::Group& group, Engine& engine, const AttentionCase& c, const AttentionOptions& options,
-                      const AttentionOperands& whole) {
+                      const ops::AttentionOperands& whole) {
   for (int head_ranks = 1; head_ranks <= group.size(); ++head_ranks) {
     if (group.size() % head_ranks != 0 || c.key_value_heads % head_ranks != 0) continue;
     expect_same_bits(group, engine, c, options, whole, {.head_ranks = head_ranks, .bytes_per_number = 2});
@@ -150,9 +158,9 @@ TEST(MpiTyped, RefusesTypesThatDiffer) {
   const AttentionInputs in(c);
   const mpi::Plan plan = mpi::plan(shape_of(c), {}, group.rank(), group.size());
   const bool is_last = group.rank() == group.size() - 1;
-  const auto refused = [&](NumberType of_last, const AttentionOperands& shares) {
+  const auto refused = [&](NumberType of_last, const ops::AttentionOperands& shares) {
     try {
-      mpi::attention(group, engine, shape_of(c), shares);
+      attend(group, engine, shape_of(c), shares);
     } catch (const mpi::Error& error) {
       return std::string(error.what());
     }
@@ -165,19 +173,19 @@ TEST(MpiTyped, RefusesTypesThatDiffer) {
   auto halves = shares_of(NumberType::bfloat16);
   auto floats = shares_of(NumberType::float32);
   const auto operands = [](auto& of) {
-    return AttentionOperands{of[0].view(), of[1].view(), of[2].view(), of[3].view()};
+    return ops::AttentionOperands{of[0].view(), of[1].view(), of[2].view(), of[3].view()};
   };
   if (group.size() > 1) {
     EXPECT_NE(refused(NumberType::bfloat16, is_last ? operands(halves) : operands(floats))
                   .find("the type of query=bfloat16, but the type of query=float32 on rank 0"),
               std::string::npos);
   }
-  AttentionOperands wrong = operands(floats);
+  ops::AttentionOperands wrong = operands(floats);
   if (is_last) wrong.key.type = NumberType::int4;
   const std::string words = refused(NumberType::int4, wrong);
   EXPECT_NE(words.find("key"), std::string::npos) << words;
   // And goes on.
-  mpi::attention(group, engine, shape_of(c), operands(floats));
+  attend(group, engine, shape_of(c), operands(floats));
 
   Stored whole(NumberType::float32, {1, 128, 2, 8});
   EXPECT_THROW(mpi::take_share(plan.queries, whole.view(), halves[0].view()), std::invalid_argument);

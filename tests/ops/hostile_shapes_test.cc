@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "baseline/attention_unfused.h"
 #include "gtest/gtest.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/attention_backward.h"
 #include "headlight/attention_stream.h"
@@ -101,7 +101,7 @@ TEST(HostileShapes, AttentionThatWritesNothingCountsNothing) {
       .log_sum_exp = {nullptr, {kMany, 1, 1}},
       .probabilities = {.per_head = {nullptr, {kMany, 1, 1, 1}}, .averaged = {nullptr, {kMany, 1, 1}}}};
   attention(engine, nothing, nothing, nothing, nothing, not_given);
-  analysis::attention_unfused(engine, nothing, nothing, nothing, nothing, not_given);
+  baseline::attention_unfused(engine, nothing, nothing, nothing, nothing, not_given);
   EXPECT_EQ(engine.scratch_bytes(), 0);
 }
 

@@ -9,15 +9,15 @@
 #include <span>
 #include <utility>
 
+#include "baseline/attention_unfused.h"
 #include "gtest/gtest.h"
 #include "headlight/analysis/attention.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/analysis/similarity.h"
+#include "headlight/attention.h"
 #include "headlight/attention_backward.h"
 #include "headlight/gemm.h"
 #include "headlight/layers.h"
 #include "headlight/optimizer.h"
-#include "headlight/typed_attention.h"
 #include "runtime/parallel.h"
 #include "support/compare.h"
 #include "support/memory_limit.h"
@@ -34,12 +34,12 @@ TEST(OutOfMemory, AttentionSaysWhoAskedForHowMuch) {
   Random random(1);
   const auto query = random.normal_tensor<4>({1, kLength, 1, 2}), key = random.normal_tensor<4>({1, kLength, 1, 2});
   Tensor<float, 4> out({1, kLength, 1, 2}), gradient({1, kLength, 1, 2});
-  const std::string forward = lack([&] { analysis::attention_unfused(engine, query, key, key, out); });
+  const std::string forward = lack([&] { baseline::attention_unfused(engine, query, key, key, out); });
   EXPECT_TRUE(forward.starts_with("attention_unfused: 6400")) << forward;
   EXPECT_TRUE(forward.ends_with(" bytes of memory cannot be had")) << forward;
   for (const float element : out) ASSERT_EQ(element, 0);  // nothing was written
   const std::string backward =
-      lack([&] { analysis::attention_unfused_backward(engine, query, key, key, out, {.query = gradient}); });
+      lack([&] { baseline::attention_unfused_backward(engine, query, key, key, out, {.query = gradient}); });
   EXPECT_TRUE(backward.starts_with("attention_unfused_backward: 12800")) << backward;
   EXPECT_EQ(engine.scratch_bytes(), 0);
 
@@ -60,7 +60,7 @@ TEST(OutOfMemory, ScoresBeyondAllMemorySayHowMany) {
   const float zero = 0;
   const View<const float, 4> query(&zero, {1, kFew, 1, 1}, {0, 0, 0, 1}), key(&zero, {1, kMany, 1, 1}, {0, 0, 0, 1});
   try {
-    analysis::attention_unfused(engine, query, key, key, out);
+    baseline::attention_unfused(engine, query, key, key, out);
     FAIL() << "it was not refused";
   } catch (const OutOfMemory& error) {
     EXPECT_EQ(error.bytes(), std::size_t{4} * kFew * kMany);
@@ -354,7 +354,7 @@ TEST(OutOfMemory, ASavedStateSaysSoToo) {
   layer.initialize(1);
   layer.set_training(true);
   Tensor<float, 3> x({1, kLength, 2}), y({1, kLength, 2});
-  SavedState unfused(Checkpoint::keep_linear, 0, analysis::unfused_attention());
+  SavedState unfused(Checkpoint::keep_linear, 0, baseline::unfused_attention());
   const std::string words = lack([&] { layer.forward(engine, x, x, x, y, unfused, {}); });
   EXPECT_TRUE(words.starts_with("SavedState: 640")) << words;
   EXPECT_EQ(unfused.bytes(), 0);

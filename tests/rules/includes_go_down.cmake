@@ -2,7 +2,7 @@
 # The command line's rooms keep the same order among themselves.
 cmake_minimum_required(VERSION 3.25)
 
-set(floors simd runtime kernels ops layers c analysis models)
+set(floors simd runtime kernels ops layers c baseline analysis models)
 set(problems "")
 
 # check(FOLDER ALLOWED…): quoted includes in FOLDER name a file beside it, a public header or an allowed floor.

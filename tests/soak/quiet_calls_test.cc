@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
+#include "headlight/attention.h"
 #include "headlight/attention_backward.h"
 #include "headlight/gemm.h"
 #include "headlight/layers.h"
 #include "headlight/normalization.h"
-#include "headlight/typed_attention.h"
 #include "soak/lock_counter.h"
 #include "support/allocation_counter.h"
 #include "support/random.h"

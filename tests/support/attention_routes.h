@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "baseline/attention_unfused.h"
 #include "gtest/gtest.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "reference/attention.h"
 
@@ -36,7 +36,7 @@ struct Route {
     engine_options.isa = isa;
     Engine engine(engine_options);
     if (method == Method::fused) return attention(engine, query, key, value, out, options);
-    analysis::attention_unfused(engine, query, key, value, out, options);
+    baseline::attention_unfused(engine, query, key, value, out, options);
   }
 };
 

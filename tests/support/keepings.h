@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <ostream>
 
+#include "baseline/attention_unfused.h"
 #include "headlight/analysis/attention_cost.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/layers/training.h"
 
 namespace headlight::test {
@@ -22,7 +22,7 @@ struct Keeping {
     return unfused ? analysis::AttentionMethod::unfused : analysis::AttentionMethod::recomputing;
   }
   [[nodiscard]] SavedState saved(std::int64_t k = 0) const {
-    return SavedState(checkpoint, k, unfused ? analysis::unfused_attention() : fused_attention());
+    return SavedState(checkpoint, k, unfused ? baseline::unfused_attention() : fused_attention());
   }
   friend std::ostream& operator<<(std::ostream& out, const Keeping& keeping) {
     return out << "checkpoint " << static_cast<int>(keeping.checkpoint) << (keeping.unfused ? ", unfused" : "");

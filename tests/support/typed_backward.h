@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "headlight/typed_attention_backward.h"
+#include "headlight/attention_backward.h"
+#include "support/attention_operands.h"
 #include "support/backward_problem.h"
 #include "support/stored.h"
 #include "support/typed_operands.h"
@@ -65,10 +66,10 @@ struct TypedBackward {
     const AttentionCase& c = problem.c;
     Stored query(c.types[0], problem.in.query), key(c.types[1], problem.in.key), value(c.types[2], problem.in.value);
     Stored out(c.types[3], problem.out), out_gradient(types_.out_gradient, problem.out_gradient);
-    attention_backward(engine,
-                       {query.view(), key.view(), value.view(), out.view(), problem.log_sum_exp, out_gradient.view(),
-                        log_sum_exp_gradient},
-                       gradients, problem.in.options);
+    attend_backward(engine,
+                    {query.view(), key.view(), value.view(), out.view(), problem.log_sum_exp, out_gradient.view(),
+                     log_sum_exp_gradient},
+                    gradients, problem.in.options);
   }
   // All of them, widened.
   [[nodiscard]] GradientTensors<float> of_types(Engine& engine, const View<const float, 3>& log_sum_exp_gradient = {}) {

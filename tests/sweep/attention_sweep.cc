@@ -1,7 +1,8 @@
 // Attention forward: the float64 twin, and the same bits on every way there.
-#include "headlight/analysis/attention_unfused.h"
-#include "headlight/typed_attention.h"
+#include "baseline/attention_unfused.h"
+#include "headlight/attention.h"
 #include "reference/attention.h"
+#include "support/attention_operands.h"
 #include "support/attention_results.h"
 #include "support/cached_rows.h"
 #include "support/compare.h"
@@ -171,7 +172,7 @@ class Check {
   }
   void expect_the_written_out_to_be_near(Report& report, Engine& engine) {
     Results results(c_);
-    analysis::attention_unfused(engine, in_.query, in_.key, in_.value, results.out, options(results, asked_));
+    baseline::attention_unfused(engine, in_.query, in_.key, in_.value, results.out, options(results, asked_));
     expect_near_the_truth(report, results, "written out: ");
   }
 
@@ -193,8 +194,8 @@ class Check {
     for (float& each : results.log_sum_exp) each = kUnwritten;
     const Placed query(types[0], in_.query, layout, side_), out(types[3], results.out, layout, side_);
     const Cache key(types[1], in_.key, layout, side_), value(types[2], in_.value, layout, side_);
-    attention(engine, {query.view(), key.view(), value.view(), out.view(), key.scales(), value.scales()},
-              options(results, asked));
+    test::attend(engine, {query.view(), key.view(), value.view(), out.view(), key.scales(), value.scales()},
+                 options(results, asked));
     if (!out.gaps_are_untouched()) report.fail("something was written between the rows of out");
     results.out = out.floats();
     return results;

@@ -5,12 +5,10 @@
 #include <cmath>
 #include <optional>
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/attention_backward.h"
 #include "headlight/models/npy.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
 #include "reference/attention_backward.h"
 #include "support/compare.h"
 #include "support/stored.h"
@@ -48,7 +46,7 @@ void expect_gradients(const AttendCase& c, const std::vector<std::string>& more,
     forward.log_sum_exp = log_sum_exp;
     attention(engine, c.query, c.key, c.value, out, forward);
     if (method == "unfused") {
-      analysis::attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, gradients, options);
+      baseline::attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, gradients, options);
     } else if (method == "fused") {
       attention_backward(engine, c.query, c.key, c.value, out, log_sum_exp, out_gradient, gradients, options);
     } else {
@@ -100,7 +98,7 @@ TEST(Attend, GradientsOfScoreSteps) {
     if (method == "fused") {
       attention_backward(engine, c.query, c.key, c.value, out, log_sum_exp, out_gradient, {.sinks = of_sinks}, options);
     } else if (method == "unfused") {
-      analysis::attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, {.sinks = of_sinks}, options);
+      baseline::attention_unfused_backward(engine, c.query, c.key, c.value, out_gradient, {.sinks = of_sinks}, options);
     } else {
       Tensor<double, 1> wide({kQueryHeads});
       reference::attention_backward<double>(converted<double>(c.query), converted<double>(c.key),
@@ -149,8 +147,8 @@ TEST(Attend, GradientsOfTypes) {
     Tensor<float, 3> log_sum_exp({kBatch, kQueryHeads, kQueryLength});
     AttentionOptions forward = options;
     forward.log_sum_exp = log_sum_exp;
-    attention(engine, {query.view(), key.view(), value.view(), out.view()}, forward);
-    attention_backward(engine, {query.view(), key.view(), value.view(), out.view(), log_sum_exp.view(), of_out.view()},
+    attention(engine, query.view(), key.view(), value.view(), out.view(), forward);
+    attention_backward(engine, query.view(), key.view(), value.view(), out.view(), log_sum_exp, of_out.view(),
                        {of_query.view(), of_key.view(), of_value.view()}, options);
     for (const std::string method : {"fused", "unfused", "reference"}) {
       SCOPED_TRACE(std::string(name(given.type)) + " " + std::string(name(given.cache)) + " " + method);

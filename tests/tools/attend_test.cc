@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
+#include "headlight/attention.h"
 #include "headlight/models/npy.h"
-#include "headlight/typed_attention.h"
 #include "reference/attention.h"
 #include "support/cached_rows.h"
 #include "support/compare.h"
@@ -28,7 +28,7 @@ struct Outputs {
   Tensor<float, 3> log_sum_exp;
 };
 
-using Method = decltype(&analysis::attention_unfused);
+using Method = decltype(&baseline::attention_unfused);
 constexpr Method kFused = &attention;
 
 Outputs computed(const AttendCase& c, Method method, AttentionOptions options) {
@@ -48,12 +48,12 @@ Outputs computed_in(const AttendCase& c, NumberType type, NumberType cache, Atte
   Stored query(type, c.query), out(type, outputs.out);
   if (cache == NumberType::int8) {
     const test::CachedRows key(c.key), value(c.value);
-    attention(engine,
-              AttentionOperands{query.view(), key.numbers(), value.numbers(), out.view(), key.scales(), value.scales()},
-              options);
+    options.key_scales = key.scales();
+    options.value_scales = value.scales();
+    attention(engine, query.view(), key.numbers(), value.numbers(), out.view(), options);
   } else {
     Stored key(cache, c.key), value(cache, c.value);
-    attention(engine, AttentionOperands{query.view(), key.view(), value.view(), out.view()}, options);
+    attention(engine, query.view(), key.view(), value.view(), out.view(), options);
   }
   outputs.out = out.floats();
   return outputs;
@@ -87,7 +87,7 @@ void expect_agreement(const AttendCase& c, const std::vector<std::string>& more,
     EXPECT_EQ(finished.error, "");
     const Outputs expected = method == "reference"
                                  ? computed_by_reference(c, options)
-                                 : computed(c, method == "fused" ? kFused : &analysis::attention_unfused, options);
+                                 : computed(c, method == "fused" ? kFused : &baseline::attention_unfused, options);
     expect_npy(c.folder / "o.npy", expected.out);
     expect_npy(c.folder / "l.npy", expected.log_sum_exp);
     expect_npy(c.folder / "p.npy", expected.probabilities);
@@ -181,7 +181,7 @@ TEST(Attend, TypesOfArraysAndOfTheCache) {
       const Outputs expected = method == "reference" ? computed_by_reference(rounded, options)
                                : method == "fused"
                                    ? computed_in(is_int8 ? c : rounded, given.type, given.cache, options)
-                                   : computed(rounded, &analysis::attention_unfused, options);
+                                   : computed(rounded, &baseline::attention_unfused, options);
       expect_npy(c.folder / "l.npy", expected.log_sum_exp);
       // The twin's result is rounded once, from float64: by two roundings another number may be nearest.
       if (method == "reference") {
@@ -249,7 +249,7 @@ TEST(Attend, ScoresAtEachStage) {
         options.scores = scores;
       } else {
         Engine engine;
-        (method == "fused" ? kFused : &analysis::attention_unfused)(engine, c.query, c.key, c.value, out, options);
+        (method == "fused" ? kFused : &baseline::attention_unfused)(engine, c.query, c.key, c.value, out, options);
       }
       expect_npy(c.folder / "s.npy", scores);
     }

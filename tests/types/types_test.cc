@@ -13,11 +13,10 @@
 #include "headlight/gemm.h"
 #include "headlight/layers/linear.h"
 #include "headlight/layers/training.h"
+#include "headlight/normalization.h"
 #include "headlight/storage_types.h"
 #include "headlight/system.h"
 #include "headlight/tensor.h"
-#include "headlight/typed_attention.h"
-#include "headlight/typed_rows.h"
 
 namespace headlight::test::types_test {
 
@@ -94,7 +93,7 @@ TEST(Types, OfRows) {
   Engine engine({.threads = 1});
   const Tensor<BFloat16, 2> x({1, 8});
   Tensor<float, 2> y({1, 8});
-  softmax(engine, RowMatrices{TypedView<2>(x), MutableTypedView<2>(y)});
+  softmax(engine, x, y);
   EXPECT_EQ(y(0, 7), 0.125f);
 }
 

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
+#include "headlight/attention_backward.h"
 #include "tools/headlight/support/resident_memory.h"
 #include "tools/headlight_mpi/scale.h"
 #include "tools/headlight_mpi/scale_check.h"
@@ -48,14 +47,6 @@ class Memory {
   double begin_;
 };
 
-AttentionOperands operands_of(const Tensors& tensors) {
-  return {tensors.query.view(), tensors.key.view(), tensors.value.view(), tensors.out.view()};
-}
-AttentionBackwardOperands backward_operands_of(const Tensors& tensors) {
-  return {tensors.query.view(), tensors.key.view(),  tensors.value.view(),
-          tensors.out.view(),   tensors.log_sum_exp, tensors.out_gradient.view()};
-}
-
 // The best of some, number by number; of each, the slowest rank's.
 template <class Call>
 Pass best_of(MPI_Comm ranks, int repeats, const Call& call) {
@@ -90,13 +81,16 @@ Point run(MPI_Comm ranks, const Study& study) {
   const auto forward = [&](const AttentionOptions& with) {
     AttentionOptions all = with;
     all.log_sum_exp = tensors.log_sum_exp;
-    return best_of(ranks, study.arguments.repeats,
-                   [&] { return mpi::attention(group, engine, study.whole, operands_of(tensors), all, spread); });
+    return best_of(ranks, study.arguments.repeats, [&] {
+      return mpi::attention(group, engine, study.whole, tensors.query.view(), tensors.key.view(), tensors.value.view(),
+                            tensors.out.view(), all, spread);
+    });
   };
   const auto backward = [&](const AttentionOptions& with) {
     return best_of(ranks, study.arguments.repeats, [&] {
       return mpi::attention_backward(
-          group, engine, study.whole, backward_operands_of(tensors),
+          group, engine, study.whole, tensors.query.view(), tensors.key.view(), tensors.value.view(),
+          tensors.out.view(), tensors.log_sum_exp, tensors.out_gradient.view(),
           {tensors.query_gradient.view(), tensors.key_gradient.view(), tensors.value_gradient.view()}, with, spread);
     });
   };
@@ -133,10 +127,13 @@ void run_one_process(Study& study) {
     pass.memory = memory.megabytes();
     return pass;
   };
-  study.one_process_forward = best([&] { attention(engine, operands_of(tensors), options); });
+  study.one_process_forward = best([&] {
+    attention(engine, tensors.query.view(), tensors.key.view(), tensors.value.view(), tensors.out.view(), options);
+  });
   tensors.add_gradients();
   study.one_process_backward = best([&] {
-    attention_backward(engine, backward_operands_of(tensors),
+    attention_backward(engine, tensors.query.view(), tensors.key.view(), tensors.value.view(), tensors.out.view(),
+                       tensors.log_sum_exp, tensors.out_gradient.view(),
                        {tensors.query_gradient.view(), tensors.key_gradient.view(), tensors.value_gradient.view()},
                        options);
   });

@@ -11,7 +11,7 @@ namespace headlight::analysis {
 
 // How attention that trains may go about its weights P.
 enum class AttentionMethod : std::uint8_t {
-  unfused,      // scores written out: attention_unfused() keeps P, attention_unfused_backward() makes dP, then dS of it
+  unfused,      // scores written out: the forward pass keeps P, the backward pass makes dP, then dS of it
   recomputing,  // attention() keeps a log-sum-exp a row, attention_backward() works P out again
 };
 

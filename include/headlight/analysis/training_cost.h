@@ -25,7 +25,7 @@ struct TrainingPlan {
   std::int64_t k = 0;
   // The optimiser's, for each parameter: 0 for SGD, 1 with momentum, 2 for AdamW.
   std::int64_t moments = 2;
-  // unfused: as a SavedState with unfused_attention().
+  // unfused: as a SavedState whose TrainingAttention keeps the probabilities.
   AttentionMethod attention = AttentionMethod::recomputing;
 };
 

@@ -77,7 +77,7 @@ typedef struct headlight_attention_options {
   const headlight_tensor* log_sum_exp;  // [B, Hq, Lq], written where given: log Σ_j exp(score_ij), natural logarithm
   const headlight_probabilities* probabilities;  // NULL: none are written
   const headlight_dropout* dropout;              // of the probabilities, after softmax; NULL: none
-  const float* softcap;                         // c > 0: scores become c · tanh(score / c); NULL or 0: none
+  const float* softcap;                          // c > 0: scores become c · tanh(score / c); NULL or 0: none
   // FLOAT32 [Hq] each. slope_h · |p − position of the key| is taken from the scores of head h; a sink is one more logit
   // for each row of head h, which takes its share of the sum and adds no value, and which the log-sum-exp counts.
   const headlight_tensor* alibi;
@@ -97,7 +97,7 @@ typedef struct headlight_attention_options {
 // Dv], out [B, Lq, Hq, Dv], each FLOAT32, BFLOAT16 or FLOAT16, Hq a multiple of Hkv; key and value may be INT8, with
 // options.key_scales and value_scales, and stand for scale · number of their row. Numbers of 16 bits are widened,
 // all arithmetic is float32's, and out is rounded once, to nearest even; but where query, key and value are BFLOAT16,
-// Dqk is even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as typed_attention.h
+// Dqk is even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as attention.h
 // says, which errs by a rounding of each weight more. Any strides with a last one of 1, so [B, H, L,
 // D] memory works as it is. out must not overlap an input. The bits of a row depend on the build, the instruction set
 // with its features, and the row's own inputs alone. When it fails nothing has been written.
@@ -144,8 +144,8 @@ typedef struct headlight_attention_gradients {
 // FLOAT32, BFLOAT16 or FLOAT16 each: numbers of 16 bits are widened, all arithmetic and all sums are float32's, and
 // gradients of 16 bits are rounded once, to nearest even. But where query, key, value and out_gradient are BFLOAT16,
 // Dqk and Dv are even and the engine has the feature AVX512-BF16, pairs of such numbers are multiplied as
-// typed_attention_backward.h says, which errs by a rounding of each weight and score gradient more. Formulas are in
-// headlight/attention_backward.h.
+// headlight/attention_backward.h says, which errs by a rounding of each weight and score gradient more. Formulas are
+// there, too.
 HEADLIGHT_API headlight_status headlight_attention_backward(
     headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key, const headlight_tensor* value,
     const headlight_tensor* out, const headlight_tensor* log_sum_exp, const headlight_tensor* out_gradient,

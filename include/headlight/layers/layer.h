@@ -49,7 +49,7 @@ struct ParameterPlace {
 // for each row or for each 32 numbers of it. Sums, biases, normalisations and all else stay float32, and so do tables
 // of embeddings and the parameters themselves. So does attention between its projections, unless the engine multiplies
 // pairs of bfloat16 (InstructionFeature::avx512_bf16) and the type rounds activations: there queries, keys and values
-// are rounded to bfloat16 as they leave their product (headlight/typed_attention.h). It is for inference: an open layer
+// are rounded to bfloat16 as they leave their product (headlight/attention.h). It is for inference: an open layer
 // multiplies in float32 whatever was chosen. A step of training is of the type that its SavedState says.
 //
 // Scratch memory comes from the engine, which keeps it: a repeated forward() or backward() of the same shape allocates

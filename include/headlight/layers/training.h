@@ -59,7 +59,7 @@ struct TrainingStep {
 //   queries, keys, values, the concatenated heads and the feed-forward part before its activation are rounded as they
 //   leave the product or the attention that makes them, and kept so, in half the memory;
 //   the gradient of the concatenated heads is rounded, too, and attention is that over bfloat16, both ways
-//   (headlight/typed_attention.h, typed_attention_backward.h).
+//   (headlight/attention.h, attention_backward.h).
 // What weighs heads or gates them (Merge) multiplies in float32, and heads are float32 before it. This is what others
 // call mixed precision; bfloat16 has the range of float32, so that no loss needs to be scaled. Bits do not depend on
 // threads or checkpoints here either.

@@ -10,9 +10,9 @@ namespace headlight {
 
 class RowShards;
 
-// What a layer runs in place of attention() and attention_backward() where a SavedState names it: a baseline
-// (headlight/analysis/attention_unfused.h), or an attention that is under study. query [B, Lq, Hq, D], key and value
-// [B, Lk, Hkv, D], as the layer projected them; options are those of its call with its dropout. One object may serve
+// What a layer runs in place of attention() and attention_backward() where a SavedState names it: that over
+// ranks (headlight/mpi.h), or an attention that is under study. query [B, Lq, Hq, D], key and value [B, Lk, Hkv, D], as
+// the layer projected them; options are those of its call with its dropout. One object may serve
 // many layers at once, and outlives every SavedState that names it.
 class HEADLIGHT_API TrainingAttention {
  public:

@@ -203,6 +203,20 @@ AttentionSizes check_call(std::string_view operation, const Input& query, const 
 
 }  // namespace
 
+void refuse_scales(std::string_view operation, const AttentionOptions& options, NumberType key, NumberType value) {
+  const auto refuse = [&](std::string_view name, std::string_view of, NumberType type) {
+    fail(operation,
+         std::string(name) + " is given with a " + std::string(of) + " of " + type_name(type) + ", expected int8");
+  };
+  if (options.key_scales) refuse("key_scales", "key", key);
+  if (options.value_scales) refuse("value_scales", "value", value);
+}
+
+void refuse_log_sum_exp_gradient(std::string_view operation, const AttentionOptions& options) {
+  if (!options.log_sum_exp_gradient) return;
+  fail(operation, "log_sum_exp_gradient is given, expected none: attention_backward() alone takes one");
+}
+
 Extent check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
                     const View<const float, 3>& scales, const View<const float, 4>& each) {
   if (rows.type != NumberType::int8) {
@@ -218,6 +232,8 @@ Extent check_scales(std::string_view operation, std::string_view name, std::stri
 AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
                                const View<const float, 4>& key, const View<const float, 4>& value,
                                const View<float, 4>& out, const AttentionOptions& options) {
+  refuse_scales(operation, options, NumberType::float32, NumberType::float32);
+  refuse_log_sum_exp_gradient(operation, options);
   return check_call(operation, query, key, value, out, options);
 }
 
@@ -228,6 +244,7 @@ AttentionSizes check_attention(std::string_view operation, const AttentionOperan
   check_cached_type(operation, "key", key.type);
   check_cached_type(operation, "value", value.type);
   check_stored_type(operation, "out", out.type);
+  refuse_log_sum_exp_gradient(operation, options);
   const View<const float, 4> of_keys = each_scale(key_scales), of_values = each_scale(value_scales);
   const std::array<NamedExtent, 2> scales = {
       {{"key_scales", check_scales(operation, "key_scales", "key", key, key_scales, of_keys)},
@@ -244,6 +261,7 @@ AttentionSizes check_attention(std::string_view operation, const TypedView<4>& q
   check_stored_type(operation, "key", key.type);
   check_stored_type(operation, "value", value.type);
   check_stored_type(operation, "out", out.type);
+  refuse_scales(operation, options, key.type, value.type);
   return check_call(operation, query, key, value, out, options);
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "headlight/attention.h"
-#include "headlight/typed_attention.h"
+#include "ops/attention/operands.h"
 #include "ops/check.h"
 #include "runtime/inner_api.h"
 
@@ -65,12 +65,16 @@ struct NamedExtent {
 }
 
 // Throws std::invalid_argument("operation: …") naming the first argument that does not fit.
-HEADLIGHT_INNER_API AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
-                                                   const View<const float, 4>& key, const View<const float, 4>& value,
-                                                   const View<float, 4>& out, const AttentionOptions& options);
+AttentionSizes check_attention(std::string_view operation, const View<const float, 4>& query,
+                               const View<const float, 4>& key, const View<const float, 4>& value,
+                               const View<float, 4>& out, const AttentionOptions& options);
 
 AttentionSizes check_attention(std::string_view operation, const AttentionOperands& operands,
                                const AttentionOptions& options);
+
+// Scales beside keys and values of other types than int8; and what the way back alone takes.
+void refuse_scales(std::string_view operation, const AttentionOptions& options, NumberType key, NumberType value);
+void refuse_log_sum_exp_gradient(std::string_view operation, const AttentionOptions& options);
 
 // Scales of keys or values, `each` as each_scale() has them: given where `rows` are int8 and nowhere else.
 Extent check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
@@ -87,8 +91,8 @@ AttentionSizes check_attention_inputs(std::string_view operation, const View<con
                                       const AttentionOptions& options);
 
 // options.probabilities.per_head of all rows, as something to be read.
-HEADLIGHT_INNER_API Extent check_kept_probabilities(std::string_view operation, const AttentionOptions& options,
-                                                    const AttentionSizes& sizes);
+Extent check_kept_probabilities(std::string_view operation, const AttentionOptions& options,
+                                const AttentionSizes& sizes);
 
 // All that counts sequences, samples or heads. Most calls have none of it, and do not pay for looking at each.
 void check_lists(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes);

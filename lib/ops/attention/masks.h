@@ -36,7 +36,7 @@ struct AttentionSequence {
   return options.key_offsets.empty() ? options.query_offsets : options.key_offsets;
 }
 // Of the sequence that has the most; 0 where none are packed.
-[[nodiscard]] HEADLIGHT_INNER_API std::int64_t longest_packed_keys(const AttentionOptions& options) noexcept;
+[[nodiscard]] std::int64_t longest_packed_keys(const AttentionOptions& options) noexcept;
 
 // The sequences of sample b: one, or with packed offsets as many as they name.
 class AttentionSequences {
@@ -66,8 +66,8 @@ class AttentionSequences {
 // count from the sequence's first.
 class IntervalRule {
  public:
-  HEADLIGHT_INNER_API IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept;
-  [[nodiscard]] HEADLIGHT_INNER_API KeyInterval operator()(std::int64_t row) const noexcept;
+  IntervalRule(const AttentionOptions& options, const AttentionSequence& sequence) noexcept;
+  [[nodiscard]] KeyInterval operator()(std::int64_t row) const noexcept;
   // All rows that see any of the keys [first, last) lie in there.
   [[nodiscard]] RowInterval rows_that_see(std::int64_t first_key, std::int64_t last_key) const noexcept;
   // Where a row stands for window, chunk and slopes.

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "headlight/typed_attention.h"
+#include "ops/attention/operands.h"
 #include "ops/attention/rows.h"
 
 namespace headlight::ops {

@@ -6,7 +6,6 @@
 #include "headlight/attention.h"
 #include "kernels/attention/kernels.h"
 #include "ops/attention/key_source.h"
-#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
@@ -23,13 +22,13 @@ struct RowOfQueries {
 
 class RowScores {
  public:
-  HEADLIGHT_INNER_API RowScores(const AttentionOptions& options, const kernels::ScoreModifiers& modifiers,
-                                const KeySource& keys, const RowOfQueries& row) noexcept;
+  RowScores(const AttentionOptions& options, const kernels::ScoreModifiers& modifiers, const KeySource& keys,
+            const RowOfQueries& row) noexcept;
 
   // Whether the mask lets key `key` of the tensor through.
   [[nodiscard]] bool sees(std::int64_t key) const noexcept;
   // Its score in units of log 2, as a float where the kernels have one.
-  [[nodiscard]] HEADLIGHT_INNER_API float operator()(std::int64_t key) const noexcept;
+  [[nodiscard]] float operator()(std::int64_t key) const noexcept;
 
  private:
   const AttentionOptions& options_;

@@ -2,12 +2,11 @@
 #pragma once
 
 #include "headlight/attention.h"
-#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
 // options.scale, or 1/√head_dim.
-[[nodiscard]] HEADLIGHT_INNER_API double softmax_scale(const AttentionOptions& options, std::int64_t head_dim) noexcept;
+[[nodiscard]] double softmax_scale(const AttentionOptions& options, std::int64_t head_dim) noexcept;
 
 // exp(scale · s) = exp2(exponent_scale · (query_factor · s)): exponent_scale > 0 and normal, as the kernels want it,
 // query_factor −1, 0 or 1.

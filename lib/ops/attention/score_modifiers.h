@@ -6,16 +6,14 @@
 #include "headlight/attention.h"
 #include "kernels/attention/kernels.h"
 #include "ops/call_plan.h"
-#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
 // What all rows of a call have in common; exp(scale · q·k) = exp2(exponent_scale · q·k).
-[[nodiscard]] HEADLIGHT_INNER_API kernels::ScoreModifiers score_modifiers(const AttentionOptions& options,
-                                                                          float exponent_scale) noexcept;
+[[nodiscard]] kernels::ScoreModifiers score_modifiers(const AttentionOptions& options, float exponent_scale) noexcept;
 
 // What scores have to be multiplied by, as `modifiers` leave them, to be in units of e.
-[[nodiscard]] HEADLIGHT_INNER_API float natural_factor(const kernels::ScoreModifiers& modifiers) noexcept;
+[[nodiscard]] float natural_factor(const kernels::ScoreModifiers& modifiers) noexcept;
 
 // Rows in a row, in memory of a worker; a list is not looked at where its modifier is not asked for.
 struct RowModifiers {

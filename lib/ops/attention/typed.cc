@@ -1,5 +1,4 @@
 // A file of its own: a program that calls attention() over float32 alone links none of it, nor its kernels.
-#include "headlight/typed_attention.h"
 #include "kernels/kernels.h"
 #include "ops/attention/check.h"
 #include "ops/attention/routes.h"
@@ -14,7 +13,7 @@ namespace {
 constexpr std::string_view kName = "attention";
 
 // What has been checked, and has memory.
-void attend(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options,
+void attend(Engine& engine, const ops::AttentionOperands& operands, const AttentionOptions& options,
             const ops::AttentionSizes& sizes) {
   const kernels::AttentionKernels kernels = ops::kernels_of_types(engine, operands.query, operands.key, operands.value);
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
@@ -32,15 +31,16 @@ void attend(Engine& engine, const AttentionOperands& operands, const AttentionOp
 
 }  // namespace
 
-void attention(Engine& engine, const AttentionOperands& operands, const AttentionOptions& options) {
+void attention_of_types(Engine& engine, const TypedView<4>& query, const TypedView<4>& key, const TypedView<4>& value,
+                        const MutableTypedView<4>& out, const AttentionOptions& options) {
+  ops::AttentionOperands operands = {query, key, value, out, options.key_scales, options.value_scales};
   const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
-  if (ops::writes_nothing(operands.out, options)) return;
+  if (ops::writes_nothing(out, options)) return;
   if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
-  if (!ops::has_empty_views(sizes)) return attend(engine, operands, options, sizes);
   float anywhere;
-  AttentionOperands laid = operands;
-  ops::lay_empty_views(anywhere, laid.query, laid.key, laid.value, laid.out);
-  attend(engine, laid, options, sizes);
+  if (ops::has_empty_views(sizes)) [[unlikely]]
+    ops::lay_empty_views(anywhere, operands.query, operands.key, operands.value, operands.out);
+  attend(engine, operands, options, sizes);
 }
 
 }  // namespace headlight

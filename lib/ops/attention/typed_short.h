@@ -1,10 +1,10 @@
 // Short calls over operands of 16 bits: each head is widened on the stack, or becomes words of pairs and their panels.
 #pragma once
 
-#include "headlight/typed_attention.h"
 #include "kernels/attention/kernels.h"
 #include "ops/attention/check.h"
 #include "ops/attention/key_source.h"
+#include "ops/attention/operands.h"
 #include "ops/attention/short_rows.h"
 
 namespace headlight::ops {

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headlight/typed_attention_backward.h"
 #include "kernels/kernels.h"
 #include "ops/attention/head_numbers.h"
 #include "ops/attention/key_source.h"
 #include "ops/attention/masks.h"
 #include "ops/attention/score_modifiers.h"
+#include "ops/attention_backward/operands.h"
 #include "ops/attention_backward/plan.h"
 #include "ops/call_plan.h"
 #include "ops/rows/typed.h"

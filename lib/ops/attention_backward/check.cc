@@ -110,8 +110,10 @@ AttentionSizes check_attention_backward_inputs(std::string_view operation, View<
                                                View<const float, 4> key, View<const float, 4> value,
                                                View<const float, 4> out_gradient, const AttentionGradients& gradients,
                                                const AttentionOptions& options) {
+  refuse_scales(operation, options, NumberType::float32, NumberType::float32);
+  refuse_log_sum_exp_gradient(operation, options);
   const AttentionSizes sizes = check_attention_inputs(operation, query, key, value, without_outputs(options));
-  check_gradients(operation, sizes, {query, key, value, {}, {}, out_gradient, {}}, with_types(gradients), options);
+  check_gradients(operation, sizes, {query, key, value, {}, {}, out_gradient, {}}, gradients, options);
   return sizes;
 }
 

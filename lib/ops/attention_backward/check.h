@@ -3,9 +3,8 @@
 
 #include <string_view>
 
-#include "headlight/typed_attention_backward.h"
 #include "ops/attention/check.h"
-#include "runtime/inner_api.h"
+#include "ops/attention_backward/operands.h"
 
 namespace headlight::ops {
 
@@ -14,14 +13,10 @@ AttentionSizes check_attention_backward(std::string_view operation, const Attent
                                         const TypedAttentionGradients& gradients, const AttentionOptions& options);
 
 // The same for a way back that has neither `out` nor `log_sum_exp`.
-HEADLIGHT_INNER_API AttentionSizes check_attention_backward_inputs(
-    std::string_view operation, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
-    View<const float, 4> out_gradient, const AttentionGradients& gradients, const AttentionOptions& options);
-
-// The same gradients, each with its type beside it.
-[[nodiscard]] inline TypedAttentionGradients with_types(const AttentionGradients& gradients) noexcept {
-  return {gradients.query, gradients.key, gradients.value, gradients.bias, gradients.sinks, gradients.accumulate};
-}
+AttentionSizes check_attention_backward_inputs(std::string_view operation, View<const float, 4> query,
+                                               View<const float, 4> key, View<const float, 4> value,
+                                               View<const float, 4> out_gradient, const AttentionGradients& gradients,
+                                               const AttentionOptions& options);
 
 // Whether every gradient is left out or without elements. Sizes may then count 2^30 of nothing.
 template <class Gradients>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "headlight/engine.h"
-#include "headlight/typed_attention_backward.h"
 #include "kernels/kernels.h"
+#include "ops/attention_backward/operands.h"
 
 namespace headlight::ops {
 

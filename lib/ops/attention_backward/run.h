@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-#include "headlight/typed_attention_backward.h"
 #include "kernels/kernels.h"
 #include "ops/attention/check.h"
 #include "ops/attention_backward/block.h"
+#include "ops/attention_backward/operands.h"
 
 namespace headlight::ops {
 

@@ -1,4 +1,4 @@
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 #include "kernels/kernels.h"
 #include "ops/rows/blocks.h"
 #include "ops/rows/typed.h"

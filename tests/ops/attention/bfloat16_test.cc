@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 #include "ops/attention/plan.h"
 #include "support/attention_case.h"
 #include "support/attention_results.h"
@@ -50,7 +50,7 @@ void expect_error_of_rounded_weights(const AttentionCase& c, Engine& engine) {
   AttentionOptions options = in.options;
   options.log_sum_exp = ours.log_sum_exp;
   options.probabilities.per_head = ours.probabilities;
-  attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), ours.out}, options);
+  attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), ours.out, options);
   const auto of_plain = test::worst_row_error(plain.out.view(), truth.out.view(), sizes.view());
   const auto of_ours = test::worst_row_error(ours.out.view(), truth.out.view(), sizes.view());
   EXPECT_LE(of_ours.error, 2 * of_plain.error + 4 * test::kUnitRoundoff + 0x1p-8) << of_ours.where;
@@ -103,7 +103,7 @@ TEST_P(BFloat16Attention, ScoresAreTheDocumentedChain) {
     const AttentionInputs in(c);
     TypedOperands operands(c, in);
     Results results(c);
-    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), results.out},
+    attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), results.out,
               {.scale = 1.0f, .scores = results.scores});
     const Tensor<float, 4> query = operands.query.floats(), key = operands.key.floats();
     for (std::int64_t h = 0; h < 2; ++h) {
@@ -133,14 +133,13 @@ TEST_P(BFloat16Attention, RowsByThemselvesHaveTheBitsOfAll) {
       const AttentionInputs in(c);
       TypedOperands operands(c, in);
       Results all(c);
-      attention(three, {operands.query.view(), operands.key.view(), operands.value.view(), all.out}, in.options);
+      attention(three, operands.query.view(), operands.key.view(), operands.value.view(), all.out, in.options);
       for (const std::int64_t rows : {1, 2, 5, 13, 100}) {
         const std::int64_t first = c.query_length - rows;
         for (Engine* engine : {&one, &three}) {
           Tensor<float, 4> few({1, rows, c.query_heads, c.value_dim});
-          attention(*engine,
-                    {test::part(operands.query.view(), first, rows), operands.key.view(), operands.value.view(), few},
-                    in.options);
+          attention(*engine, test::part(operands.query.view(), first, rows), operands.key.view(),
+                    operands.value.view(), few, in.options);
           const View<const float, 4> expected(&all.out(0, first, 0, 0), few.shape());
           EXPECT_TRUE(test::same_bits(few.view(), expected)) << rows << " rows, D = " << dim;
         }
@@ -149,8 +148,8 @@ TEST_P(BFloat16Attention, RowsByThemselvesHaveTheBitsOfAll) {
       if (causal == Causal::none) continue;
       for (const std::int64_t keys : {1, 2, 15, 17, 64, 512, 513}) {
         Tensor<float, 4> row({1, 1, c.query_heads, c.value_dim});
-        attention(one, {test::part(operands.query.view(), keys - 1, 1), test::part(operands.key.view(), 0, keys),
-                        test::part(operands.value.view(), 0, keys), row});
+        attention(one, test::part(operands.query.view(), keys - 1, 1), test::part(operands.key.view(), 0, keys),
+                  test::part(operands.value.view(), 0, keys), row);
         const View<const float, 4> expected(&all.out(0, keys - 1, 0, 0), row.shape());
         EXPECT_TRUE(test::same_bits(row.view(), expected)) << keys << " keys, D = " << dim;
       }
@@ -169,7 +168,7 @@ TEST_P(BFloat16Attention, QueriesMayLieAnywhere) {
   const AttentionInputs in(c);
   TypedOperands operands(c, in);
   Results expected(c);
-  attention(one, {operands.query.view(), operands.key.view(), operands.value.view(), expected.out}, in.options);
+  attention(one, operands.query.view(), operands.key.view(), operands.value.view(), expected.out, in.options);
   const TypedView<4> query = operands.query.view();
   // How far apart rows and heads are, and what lies before the first number.
   struct Place {
@@ -189,7 +188,7 @@ TEST_P(BFloat16Attention, QueriesMayLieAnywhere) {
     }
     const View<const BFloat16, 4> moved(memory.data() + place.first, query.shape, {0, place.row, place.head, 1});
     Results ours(c);
-    attention(one, {moved, operands.key.view(), operands.value.view(), ours.out}, in.options);
+    attention(one, moved, operands.key.view(), operands.value.view(), ours.out, in.options);
     EXPECT_TRUE(test::same_bits(ours.out, expected.out)) << place.row << ", " << place.head << ", " << place.first;
   }
 }
@@ -219,10 +218,10 @@ TEST_P(BFloat16Attention, ShortCallsHaveTheBitsOfOthers) {
     Engine& engine = round % 7 == 0 ? three : one;
     AttentionOptions options = in.options;
     options.log_sum_exp = alone.log_sum_exp;
-    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), out.view()}, options);
+    attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), out.view(), options);
     options.log_sum_exp = others.log_sum_exp;
     options.scores = others.scores;
-    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), expected.view()}, options);
+    attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), expected.view(), options);
     ASSERT_TRUE(test::same_bits(out.floats(), expected.floats()));
     ASSERT_TRUE(test::same_bits(alone.log_sum_exp, others.log_sum_exp));
   }
@@ -248,17 +247,17 @@ TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShow) {
         Tensor<float, 4> out({1, rows, 1, value_dim});
         Tensor<std::uint8_t, 4> mask({1, 1, 1, kKeys});
         for (std::int64_t j = 0; j < kKeys; ++j) mask(0, 0, 0, j) = j != hidden;
-        attention(engine, {query.view(), key.view(), value.view(), out},
+        attention(engine, query.view(), key.view(), value.view(), out,
                   {.mask = BooleanMask{mask.view(), MaskMeans::attend}});
         for (const float element : out) ASSERT_EQ(element, 1.5f) << "mask, " << rows << " rows, key " << hidden;
         // By the edges of what a row sees: a length, or for the last row a window.
         if (hidden == 0 && rows == 1) {
-          attention(engine, {query.view(), key.view(), value.view(), out},
+          attention(engine, query.view(), key.view(), value.view(), out,
                     {.align = Align::bottom_right, .window = {kKeys - 2, -1}});
           for (const float element : out) ASSERT_EQ(element, 1.5f) << "window";
         } else if (hidden != 0) {
           const std::vector<std::int64_t> lengths = {hidden};
-          attention(engine, {query.view(), key.view(), value.view(), out}, {.key_lengths = lengths});
+          attention(engine, query.view(), key.view(), value.view(), out, {.key_lengths = lengths});
           for (const float element : out) ASSERT_EQ(element, 1.5f) << "length " << hidden << ", " << rows << " rows";
         }
       }
@@ -277,7 +276,7 @@ TEST_P(BFloat16Attention, HiddenHalvesOfPairsDoNotShowInRowsThatDiffer) {
           value(NumberType::bfloat16, all_but_one(kKeys, hidden, kDim));
       Tensor<float, 4> out({1, rows, 1, kDim});
       const auto expect = [&](const AttentionOptions& of, std::int64_t first, std::int64_t last) {
-        attention(engine, {query.view(), key.view(), value.view(), out}, of);
+        attention(engine, query.view(), key.view(), value.view(), out, of);
         for (std::int64_t i = 0; i < rows; ++i) {
           for (std::int64_t d = 0; d < kDim; ++d) {
             if (i >= first && i < last) {

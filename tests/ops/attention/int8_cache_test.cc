@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 #include "ops/attention/plan.h"
 #include "support/allocation_counter.h"
 #include "support/attention_case.h"
+#include "support/attention_operands.h"
 #include "support/attention_results.h"
 #include "support/cached_rows.h"
 #include "support/isas.h"
@@ -42,8 +43,8 @@ struct Operands {
         value(in.value, layout),
         which(cached) {}
 
-  [[nodiscard]] AttentionOperands with(const MutableTypedView<4>& out) {
-    AttentionOperands operands{query.view(), key.numbers(), value.numbers(), out, key.scales(), value.scales()};
+  [[nodiscard]] ops::AttentionOperands with(const MutableTypedView<4>& out) {
+    ops::AttentionOperands operands{query.view(), key.numbers(), value.numbers(), out, key.scales(), value.scales()};
     if (which == Cached::key) operands.value = other.view(), operands.value_scales = {};
     if (which == Cached::value) operands.key = other.view(), operands.key_scales = {};
     return operands;
@@ -75,7 +76,7 @@ void expect_bits_of_floats(const AttentionCase& c, Engine& engine, Layout layout
   for (const bool all : {false, true}) {
     Results results(c);
     Stored out(c.types[3], results.out);
-    attention(engine, operands.with(out.view()), asking_for(in.options, results, all));
+    test::attend(engine, operands.with(out.view()), asking_for(in.options, results, all));
     EXPECT_TRUE(test::same_bits(out.floats(), test::rounded_to(c.types[3], expected.out)));
     EXPECT_TRUE(test::same_bits(results.log_sum_exp, expected.log_sum_exp));
     if (!all) continue;
@@ -147,7 +148,7 @@ TEST_P(Int8Cache, ErrsByHalfAScaleOfEachElement) {
     const AttentionInputs in(c);
     Operands operands(c, in, Layout::by_position, Cached::both);
     Results results(c);
-    attention(engine, operands.with(results.out), in.options);
+    test::attend(engine, operands.with(results.out), in.options);
     const auto plain = test::plain_results<float>(c, in);
     const auto truth = test::plain_results<double>(c, in);
     const auto sizes = test::added_up(c, in);
@@ -189,14 +190,14 @@ TEST_P(Int8Cache, DecodingEqualsPrefill) {
     Operands operands(c, in, layout, Cached::both);
     Tensor<float, 4> prefill(Results(c).out.shape());
     Engine one(options(1)), two(options(2));
-    attention(two, operands.with(prefill), in.options);
+    test::attend(two, operands.with(prefill), in.options);
     for (const std::int64_t rows : {1, 2, 5, 13, 100}) {
       const std::int64_t first = c.query_length - rows;
       for (Engine* engine : {&one, &two}) {
         Tensor<float, 4> few({1, rows, c.query_heads, c.value_dim});
-        AttentionOperands part = operands.with(few);
+        ops::AttentionOperands part = operands.with(few);
         part.query = test::part(operands.query.view(), first, rows);
-        attention(*engine, part, in.options);
+        test::attend(*engine, part, in.options);
         const View<const float, 4> expected(&prefill(0, first, 0, 0), few.shape());
         EXPECT_TRUE(test::same_bits(View<const float, 4>(few.view()), expected)) << rows << " rows";
       }
@@ -219,7 +220,7 @@ TEST_P(Int8Cache, SameBitsForAnyNumberOfThreads) {
     for (const int threads : {1, 2, 3, 5, 8}) {
       Engine engine(options(threads));
       Tensor<float, 4> out(expected.shape());
-      attention(engine, operands.with(threads == 1 ? expected.view() : out.view()), in.options);
+      test::attend(engine, operands.with(threads == 1 ? expected.view() : out.view()), in.options);
       if (threads == 1) continue;
       EXPECT_TRUE(test::same_bits(out, expected)) << threads << " threads, " << rows << " rows";
     }
@@ -245,7 +246,7 @@ TEST_P(Int8Cache, TouchesNothingOutside) {
     AttentionOptions options;
     if (round % 4 == 1) options.causal = Causal::bottom_right;
     if (round % 3 == 1) options.mask = BooleanMask{mask.view(), MaskMeans::attend};
-    attention(engine, {query, key.numbers(), value.numbers(), out, key.scales(), value.scales()}, options);
+    test::attend(engine, {query, key.numbers(), value.numbers(), out, key.scales(), value.scales()}, options);
   }
 }
 
@@ -266,7 +267,7 @@ TEST_P(Int8Cache, AllocatesNothingAfterReserve) {
       reserve(engine, shape);
       const test::AllocationCounter counter;
       quantize_rows(engine, rows, key.numbers(), key.scales());
-      attention(engine, {query, key.numbers(), key.numbers(), out, key.scales(), key.scales()});
+      test::attend(engine, {query, key.numbers(), key.numbers(), out, key.scales(), key.scales()});
       EXPECT_EQ(counter.count(), 0) << "Lq = " << s.query_length << ", threads " << threads;
       EXPECT_LE(engine.scratch_bytes(), workspace_bytes(engine, shape) + 4096);
     }
@@ -293,7 +294,7 @@ class LastKey {
   const Tensor<float, 4>& attend(Engine& engine, bool hidden) {
     AttentionOptions options;
     if (hidden) options.mask = BooleanMask{mask_.view(), MaskMeans::attend};
-    attention(engine, {query_, key_.numbers(), value_.numbers(), out_, key_.scales(), value_.scales()}, options);
+    test::attend(engine, {query_, key_.numbers(), value_.numbers(), out_, key_.scales(), value_.scales()}, options);
     return out_;
   }
   void expect_hidden(Engine& engine) {
@@ -351,8 +352,8 @@ TEST_P(Int8Cache, RefusesWhatItCannotRead) {
   const auto x = random.normal_tensor<4>({1, 4, 2, 8});
   const CachedRows rows(x);
   Tensor<float, 4> out(x.shape());
-  const auto message = [&](const AttentionOperands& operands) {
-    return test::refusal([&] { attention(engine, operands); });
+  const auto message = [&](const ops::AttentionOperands& operands) {
+    return test::refusal([&] { test::attend(engine, operands); });
   };
   const View<std::int8_t, 4> numbers = rows.numbers();
   const View<float, 3> scales = rows.scales();
@@ -371,7 +372,7 @@ TEST_P(Int8Cache, RefusesWhatItCannotRead) {
   Tensor<float, 3> log_sum_exp({1, 2, 4});
   const View<float, 3> shared(log_sum_exp.data(), {1, 4, 2});
   EXPECT_EQ(test::refusal([&] {
-              attention(engine, {x, numbers, numbers, out, shared, scales}, {.log_sum_exp = log_sum_exp});
+              test::attend(engine, {x, numbers, numbers, out, shared, scales}, {.log_sum_exp = log_sum_exp});
             }),
             "attention: log_sum_exp overlaps key_scales in memory");
 }

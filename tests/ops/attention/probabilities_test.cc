@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "baseline/attention_unfused.h"
 #include "gtest/gtest.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention.h"
 #include "reference/attention.h"
 #include "support/attention_case.h"
@@ -129,7 +129,7 @@ TEST_P(AttentionProbabilitiesTest, OwnKeysAreTheColumnsOfTheRowsSequence) {
   const auto query = random.normal_tensor<4>({1, 90, 4, 24});
   const auto key = random.normal_tensor<4>({1, 97, 2, 24});
   const auto bias = random.normal_tensor<4>({1, 1, 90, 97});
-  for (auto* const attend : {&attention, &analysis::attention_unfused}) {
+  for (auto* const attend : {&attention, &baseline::attention_unfused}) {
     AttentionOptions options{
         .causal = Causal::bottom_right, .query_offsets = query_offsets, .key_offsets = key_offsets};
     options.bias = bias;
@@ -160,7 +160,7 @@ TEST_P(AttentionProbabilitiesTest, NoHeadsLookNowhere) {
   for (const std::int64_t key_value_heads : {0, 2}) {
     const Tensor<float, 4> query({2, 5, 0, 8}), key({2, 7, key_value_heads, 8});
     Tensor<float, 4> out({2, 5, 0, 8});
-    for (auto* const attend : {&attention, &analysis::attention_unfused}) {
+    for (auto* const attend : {&attention, &baseline::attention_unfused}) {
       Tensor<float, 3> averaged({2, 5, 7});
       for (float& element : averaged) element = 1e30f;
       AttentionOptions given;

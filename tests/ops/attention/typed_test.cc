@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 #include "ops/attention/plan.h"
 #include "reference/number_types.h"
 #include "support/allocation_counter.h"
 #include "support/attention_case.h"
+#include "support/attention_operands.h"
 #include "support/attention_results.h"
 #include "support/guarded_operand.h"
 #include "support/isas.h"
@@ -59,7 +60,7 @@ void expect_bits_of_floats(const AttentionCase& c, Engine& engine) {
       options.probabilities.per_head = results.probabilities;
       options.scores = results.scores;
     }
-    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), out.view()}, options);
+    attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), out.view(), options);
     EXPECT_TRUE(test::same_bits(out.floats(), test::rounded_to(c.types[3], expected.out)));
     EXPECT_TRUE(test::same_bits(results.log_sum_exp, expected.log_sum_exp));
     if (alone) continue;
@@ -126,7 +127,7 @@ TEST_P(TypedAttention, ErrsByOneRoundingMoreThanFloat32) {
     const auto truth = test::plain_results<double>(c, in);
     const test::AttentionYardsticks yardsticks(c, in, truth);
     Stored out(c.types[3], Results(c).out);
-    attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), out.view()}, in.options);
+    attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), out.view(), in.options);
     // Half a unit in the last place of the type, of the largest element of the row at most: its norm.
     const double rounding = c.types[3] == NumberType::bfloat16  ? 0x1p-8
                             : c.types[3] == NumberType::float16 ? 0x1p-11
@@ -154,16 +155,14 @@ TEST_P(TypedAttention, DecodingEqualsPrefill) {
     Operands operands(c, in);
     Stored all(type, Results(c).out);
     Engine one(options(1)), two(options(2));
-    attention(two, {operands.query.view(), operands.key.view(), operands.value.view(), all.view()}, in.options);
+    attention(two, operands.query.view(), operands.key.view(), operands.value.view(), all.view(), in.options);
     const Tensor<float, 4> prefill = all.floats();
     for (const std::int64_t rows : {1, 2, 5, 13, 100}) {
       const std::int64_t first = c.query_length - rows;
       for (Engine* engine : {&one, &two}) {
         Stored few(type, {1, rows, c.query_heads, c.value_dim});
-        attention(
-            *engine,
-            {test::part(operands.query.view(), first, rows), operands.key.view(), operands.value.view(), few.view()},
-            in.options);
+        attention(*engine, test::part(operands.query.view(), first, rows), operands.key.view(), operands.value.view(),
+                  few.view(), in.options);
         const Tensor<float, 4> got = few.floats();
         const View<const float, 4> expected(&prefill(0, first, 0, 0), got.shape());
         EXPECT_TRUE(test::same_bits(got.view(), expected)) << rows << " rows of " << name(type);
@@ -188,7 +187,7 @@ TEST_P(TypedAttention, SameBitsForAnyNumberOfThreads) {
     for (const int threads : {1, 2, 3, 5, 8}) {
       Engine engine(options(threads));
       Stored out(c.types[3], Results(c).out);
-      attention(engine, {operands.query.view(), operands.key.view(), operands.value.view(), out.view()}, in.options);
+      attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), out.view(), in.options);
       if (threads == 1) {
         expected = out.floats();
       } else {
@@ -219,7 +218,7 @@ TEST_P(TypedAttention, TouchesNothingOutside) {
     AttentionOptions options;
     if (round % 4 == 1) options.causal = Causal::bottom_right;
     if (round % 3 == 1) options.mask = BooleanMask{mask.view<4>({1, heads, 1, keys}), MaskMeans::attend};
-    attention(engine, {query.view(), key.view(), value.view(), out.view()}, options);
+    attention(engine, query.view(), key.view(), value.view(), out.view(), options);
   }
 }
 
@@ -238,8 +237,8 @@ TEST_P(TypedAttention, AllocatesNothingAfterReserve) {
       const AttentionShape shape{s.batch, s.query_length, s.key_length, s.heads, s.heads, s.dim, s.dim};
       reserve(engine, shape);
       const test::AllocationCounter counter;
-      attention(engine, {query.view(), key.view(), key.view(), out.view()});
-      attention(engine, {pairs.view(), key.view(), key.view(), out.view()});
+      attention(engine, query.view(), key.view(), key.view(), out.view());
+      attention(engine, pairs.view(), key.view(), key.view(), out.view());
       EXPECT_EQ(counter.count(), 0) << "Lq = " << s.query_length << ", threads " << threads;
       EXPECT_LE(engine.scratch_bytes(), workspace_bytes(engine, shape) + 4096);
     }
@@ -262,10 +261,10 @@ TEST_P(TypedAttention, TakesNumbersAsTheyAre) {
       mask(0, 0, 0, kKeys - 1) = 0;
       Stored query(type, {1, rows, 1, 8}), key(type, {1, kKeys, 1, 8}), stored(type, value),
           out(type, {1, rows, 1, 20});
-      attention(engine, {query.view(), key.view(), stored.view(), out.view()},
+      attention(engine, query.view(), key.view(), stored.view(), out.view(),
                 {.mask = BooleanMask{mask.view(), MaskMeans::attend}});
       for (const float number : out.floats()) EXPECT_EQ(number, 0x1p-24f) << name(type) << ", " << rows << " rows";
-      attention(engine, {query.view(), key.view(), stored.view(), out.view()});
+      attention(engine, query.view(), key.view(), stored.view(), out.view());
       for (const float number : out.floats()) EXPECT_TRUE(std::isnan(number)) << name(type);
     }
   }
@@ -276,14 +275,14 @@ TEST_P(TypedAttention, TakesNumbersAsTheyAre) {
   for (const Float16 number : out) EXPECT_EQ(static_cast<float>(number), -std::numeric_limits<float>::infinity());
 }
 
-// Operands one by one, as soon as one of them is not float32; and all of float32 by either function.
+// Types as they come; and all of float32 by either form of the function.
 TEST_P(TypedAttention, IsCalledLikeFloat32) {
   Engine engine(options(1));
   test::Random random(1);
   const auto x = random.normal_tensor<4>({1, 9, 2, 12});
   Tensor<float, 4> expected(x.shape()), typed(x.shape());
   attention(engine, x, x, x, expected);
-  attention(engine, AttentionOperands{x, x, x, typed});
+  attention(engine, TypedView<4>(x), x, x, typed);
   EXPECT_TRUE(test::same_bits(typed, expected));
   Tensor<BFloat16, 4> cache(x.shape());
   for (std::int64_t n = 0; n < x.size(); ++n) cache.data()[n] = BFloat16(x.data()[n]);
@@ -297,10 +296,10 @@ TEST_P(TypedAttention, IsCalledLikeFloat32) {
 TEST_P(TypedAttention, RefusesWhatItCannotRead) {
   Engine engine(options(1));
   Tensor<BFloat16, 4> x({1, 4, 2, 8}), out(x.shape());
-  const auto message = [&](const AttentionOperands& operands) {
-    return test::refusal([&] { attention(engine, operands); });
+  const auto message = [&](const ops::AttentionOperands& operands) {
+    return test::refusal([&] { test::attend(engine, operands); });
   };
-  AttentionOperands operands{x, x, x, out};
+  ops::AttentionOperands operands{x, x, x, out};
   operands.key.type = static_cast<NumberType>(77);
   EXPECT_EQ(message(operands), "attention: key has type 77, expected float32, bfloat16, float16 or int8");
   operands = {x, x, {}, out};

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "baseline/attention_unfused.h"
 #include "gtest/gtest.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "support/backward_problem.h"
 #include "support/gradient_check.h"
 #include "support/isas.h"
@@ -154,7 +154,7 @@ TEST_P(AttentionBackwardTest, UnfusedAgrees) {
     const Tensor<float, 4> out_gradient = test::out_gradient_of(c);
     GradientTensors<float> again(in), gradients(in);
     again.fill(1e30f);
-    analysis::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
+    baseline::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
                                          again.asked<AttentionGradients>(), in.options);
     test::GradientPromise(in, out_gradient).expect_kept_by(again);
 
@@ -164,9 +164,9 @@ TEST_P(AttentionBackwardTest, UnfusedAgrees) {
       Tensor<float, 4> kept({c.batch, c.query_heads, c.query_length, own_keys ? longest_of(in.options) : c.key_length});
       AttentionOptions options = in.options;
       options.probabilities = {.per_head = kept, .own_keys = own_keys};
-      analysis::attention_unfused(engine, in.query, in.key, in.value, out, options);
+      baseline::attention_unfused(engine, in.query, in.key, in.value, out, options);
       gradients.fill(1e30f);
-      analysis::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
+      baseline::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
                                            gradients.asked<AttentionGradients>(), options);
       EXPECT_TRUE(same_bits(gradients.query, again.query) && same_bits(gradients.key, again.key) &&
                   same_bits(gradients.value, again.value) && same_bits(gradients.bias, again.bias));
@@ -185,8 +185,8 @@ TEST_P(AttentionBackwardTest, UnfusedHoldsOneMoreMatrix) {
   AttentionOptions options = in.options;
   options.probabilities.per_head = kept;
   GradientTensors<float> gradients(in);
-  analysis::attention_unfused(engine, in.query, in.key, in.value, out, options);
-  analysis::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
+  baseline::attention_unfused(engine, in.query, in.key, in.value, out, options);
+  baseline::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
                                        gradients.asked<AttentionGradients>(), options);
   constexpr std::int64_t kMatrix = sizeof(float) * kLength * kLength;
   EXPECT_GE(engine.scratch_bytes(), kMatrix);
@@ -203,7 +203,7 @@ TEST_P(AttentionBackwardTest, UnfusedRefusesProbabilitiesThatDoNotFit) {
   AttentionOptions options = in.options;
   const auto words = [&] {
     return test::refusal([&] {
-      analysis::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
+      baseline::attention_unfused_backward(engine, in.query, in.key, in.value, out_gradient,
                                            gradients.asked<AttentionGradients>(), options);
     });
   };
@@ -224,15 +224,15 @@ TEST_P(AttentionBackwardTest, TheOutGradientMayBeBroadcast) {
   Tensor<float, 4> written({2, 7, 2, 5});
   for (std::size_t i = 0; i < static_cast<std::size_t>(written.size()); ++i) written.data()[i] = row[i % row.size()];
   GradientTensors<float> expected(in), gradients(in);
-  analysis::attention_unfused_backward(engine, in.query, in.key, in.value, written,
+  baseline::attention_unfused_backward(engine, in.query, in.key, in.value, written,
                                        expected.asked<AttentionGradients>(), in.options);
-  analysis::attention_unfused_backward(engine, in.query, in.key, in.value, {row.data(), {2, 7, 2, 5}, {0, 0, 0, 1}},
+  baseline::attention_unfused_backward(engine, in.query, in.key, in.value, {row.data(), {2, 7, 2, 5}, {0, 0, 0, 1}},
                                        gradients.asked<AttentionGradients>(), in.options);
   EXPECT_TRUE(same_bits(gradients.query, expected.query) && same_bits(gradients.key, expected.key) &&
               same_bits(gradients.value, expected.value));
   const Tensor<float, 4> wrong({2, 7, 2, 4});
   EXPECT_EQ(test::refusal([&] {
-              analysis::attention_unfused_backward(engine, in.query, in.key, in.value, wrong,
+              baseline::attention_unfused_backward(engine, in.query, in.key, in.value, wrong,
                                                    gradients.asked<AttentionGradients>(), in.options);
             }),
             "attention_unfused_backward: out_gradient has shape [2, 7, 2, 4], expected [2, 7, 2, 5] ([B, Lq, Hq, Dv])");
@@ -249,9 +249,9 @@ TEST_P(AttentionBackwardTest, UnfusedSharesPackedSequences) {
   const auto bytes = [&](int threads, bool backward) {
     Engine engine(options(threads));
     if (backward) {
-      analysis::attention_unfused_backward(engine, x, x, x, x, {.query = y}, packed);
+      baseline::attention_unfused_backward(engine, x, x, x, x, {.query = y}, packed);
     } else {
-      analysis::attention_unfused(engine, x, x, x, y, packed);
+      baseline::attention_unfused(engine, x, x, x, y, packed);
     }
     return engine.scratch_bytes();
   };

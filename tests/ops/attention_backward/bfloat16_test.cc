@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward/plan.h"
 #include "support/isas.h"

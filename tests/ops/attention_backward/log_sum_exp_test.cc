@@ -97,10 +97,9 @@ TEST_P(LogSumExpGradient, PartsThatAreMergedHaveTheGradientsOfTheWhole) {
         }
       }
     }
-    attention_backward(
-        engine,
-        {whole.in.query.view(), key, value, out.view(), log_sum_exp, out_gradient.view(), by_log_sum_exp.view()},
-        {query_gradient.view(), some(found.key.view()), some(found.value.view())});
+    attention_backward(engine, whole.in.query, key, value, out, log_sum_exp, out_gradient,
+                       {query_gradient, some(found.key.view()), some(found.value.view())},
+                       {.log_sum_exp_gradient = by_log_sum_exp});
     for (std::int64_t n = 0; n < query_gradient.size(); ++n) found.query.data()[n] += query_gradient.data()[n];
   }
   // Weights and outputs are rounded once more, and again as they are merged.

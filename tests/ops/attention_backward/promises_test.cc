@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "baseline/attention_unfused.h"
 #include "gtest/gtest.h"
-#include "headlight/analysis/attention_unfused.h"
 #include "headlight/attention_backward.h"
 #include "support/allocation_counter.h"
 #include "support/backward_problem.h"
@@ -253,7 +253,7 @@ TEST(AttentionBackwardArguments, NoGradientLiesOverAListOfNumbers) {
   EXPECT_EQ(test::refusal([&] { problem.backward(engine, {.key = over}); }),
             "attention_backward: gradients.key overlaps key_lengths in memory");
   EXPECT_EQ(test::refusal([&] {
-              analysis::attention_unfused_backward(engine, problem.in.query, problem.in.key, problem.in.value,
+              baseline::attention_unfused_backward(engine, problem.in.query, problem.in.key, problem.in.value,
                                                    problem.out_gradient, {.key = over}, problem.in.options);
             }),
             "attention_unfused_backward: gradients.key overlaps key_lengths in memory");

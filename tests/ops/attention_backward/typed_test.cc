@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward/plan.h"
 #include "support/allocation_counter.h"
+#include "support/attention_operands.h"
 #include "support/guarded_operand.h"
 #include "support/isas.h"
 #include "support/quick.h"
@@ -135,10 +136,8 @@ TEST_P(TypedAttentionBackward, TheQueryGradientMayLieWhereOutDoes) {
     const GradientTensors<float> expected = call.of_types(engine(0));
     const test::AttentionInputs& in = call.problem.in;
     Stored out(type, call.problem.out), out_gradient(type, call.problem.out_gradient);
-    attention_backward(engine(1),
-                       {in.query.view(), in.key.view(), in.value.view(), out.view(), call.problem.log_sum_exp.view(),
-                        out_gradient.view()},
-                       {.query = out.view()}, in.options);
+    attention_backward(engine(1), in.query.view(), in.key.view(), in.value.view(), out.view(), call.problem.log_sum_exp,
+                       out_gradient.view(), {.query = out.view()}, in.options);
     EXPECT_TRUE(test::same_bits(out.floats(), expected.query)) << name(type);
   }
 }
@@ -167,10 +166,10 @@ TEST_P(TypedAttentionBackward, TouchesNothingOutside) {
     if (round % 4 == 1) options.causal = Causal::bottom_right;
     options.log_sum_exp = log_sum_exp.view<3>({1, heads, queries});
     Engine& on = engine(static_cast<std::uint64_t>(round));
-    attention(on, {query.view(), key.view(), value.view(), out.view()}, options);
-    attention_backward(
-        on, {query.view(), key.view(), value.view(), out.view(), options.log_sum_exp, out_gradient.view()},
-        {query_gradient.view(), key_gradient.view(), value_gradient.view(), {}, {}, round % 3 == 0}, options);
+    attention(on, query.view(), key.view(), value.view(), out.view(), options);
+    attention_backward(on, query.view(), key.view(), value.view(), out.view(), options.log_sum_exp, out_gradient.view(),
+                       {query_gradient.view(), key_gradient.view(), value_gradient.view(), {}, {}, round % 3 == 0},
+                       options);
     for (const test::GuardedOperand* const written : {&query_gradient, &key_gradient, &value_gradient})
       written->expect_gaps();
   }
@@ -190,9 +189,8 @@ TEST_P(TypedAttentionBackward, AllocatesNothingOnceReserved) {
       Stored out(type, call.problem.out), to_query(type, call.problem.in.query), to_key(type, call.problem.in.key);
       reserve_backward(fresh, shape, type);
       const test::AllocationCounter counter;
-      attention_backward(
-          fresh, {query.view(), key.view(), value.view(), out.view(), call.problem.log_sum_exp.view(), out.view()},
-          {to_query.view(), to_key.view()}, call.problem.in.options);
+      attention_backward(fresh, query.view(), key.view(), value.view(), out.view(), call.problem.log_sum_exp,
+                         out.view(), {to_query.view(), to_key.view()}, call.problem.in.options);
       EXPECT_EQ(counter.count(), 0) << name(type);
       EXPECT_LE(fresh.scratch_bytes(), backward_workspace_bytes(fresh, shape, type) + 4096);
       EXPECT_EQ(backward_workspace_bytes(fresh, shape, NumberType::float32), backward_workspace_bytes(fresh, shape));
@@ -294,13 +292,13 @@ TEST(TypedAttentionBackwardArguments, AreRefusedByName) {
   TypedBackward call(engine, c, BackwardTypes::all(NumberType::bfloat16), false);
   const test::BackwardProblem& problem = call.problem;
   Stored gradient(NumberType::bfloat16, problem.in.query.shape());
-  const AttentionBackwardOperands good = {problem.in.query.view(),    problem.in.key.view(),
-                                          problem.in.value.view(),    problem.out.view(),
-                                          problem.log_sum_exp.view(), problem.out_gradient.view()};
-  const auto refused = [&](const AttentionBackwardOperands& operands, const TypedAttentionGradients& gradients) {
-    return test::refusal([&] { attention_backward(engine, operands, gradients, problem.in.options); });
+  const ops::AttentionBackwardOperands good = {problem.in.query.view(),    problem.in.key.view(),
+                                               problem.in.value.view(),    problem.out.view(),
+                                               problem.log_sum_exp.view(), problem.out_gradient.view()};
+  const auto refused = [&](const ops::AttentionBackwardOperands& operands, const TypedAttentionGradients& gradients) {
+    return test::refusal([&] { test::attend_backward(engine, operands, gradients, problem.in.options); });
   };
-  AttentionBackwardOperands operands = good;
+  ops::AttentionBackwardOperands operands = good;
   operands.out_gradient.type = NumberType::int8;
   EXPECT_EQ(refused(operands, {.query = gradient.view()}),
             "attention_backward: out_gradient has type int8, expected float32, bfloat16 or float16");

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "gtest/gtest.h"
-#include "headlight/typed_attention.h"
+#include "headlight/attention.h"
 #include "support/cached_rows.h"
 #include "support/isas.h"
 #include "support/quick.h"

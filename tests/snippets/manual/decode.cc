@@ -1,5 +1,5 @@
 // Decoding token by token over caches of float32, bfloat16, float16 and int8: the bits of one call over all tokens.
-#include <headlight/typed_attention.h>
+#include <headlight/attention.h>
 
 #include <algorithm>
 #include <cmath>
@@ -61,14 +61,10 @@ bool decodes_int8(headlight::Engine& engine, headlight::Tensor<float, 4>& query,
     return headlight::View<float, 3>(&scales(0, first, 0), {1, count, kHeads});
   };
   const auto attend = [&](headlight::View<float, 4> rows, std::int64_t length, headlight::View<float, 4> out) {
-    headlight::attention(engine,
-                         {.query = rows,
-                          .key = keys.rows(0, length),
-                          .value = values.rows(0, length),
-                          .out = out,
+    headlight::attention(engine, rows, keys.rows(0, length), values.rows(0, length), out,
+                         {.causal = headlight::Causal::bottom_right,
                           .key_scales = some(key_scales, 0, length),
-                          .value_scales = some(value_scales, 0, length)},
-                         {.causal = headlight::Causal::bottom_right});
+                          .value_scales = some(value_scales, 0, length)});
   };
   for (std::int64_t n = 0; n < kLength; ++n) {
     headlight::quantize_rows(engine, token(key, n), keys.rows(n, 1), some(key_scales, n, 1));

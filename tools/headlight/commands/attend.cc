@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/models/errors.h"
 #include "ops/attention/check.h"
@@ -211,7 +211,7 @@ void compute(Engine& engine, const Arguments& arguments, const Inputs& inputs, O
   if (arguments.calls) return arguments.calls->attention(engine, query, key, value, outputs.out, options);
   if (arguments.method == "reference") return compute_reference(inputs, options, arguments.types.of_query(), outputs);
   if (arguments.method == "unfused") {
-    analysis::attention_unfused(engine, query, key, value, outputs.out, options);
+    baseline::attention_unfused(engine, query, key, value, outputs.out, options);
     round_to(arguments.types.of_query(), {outputs.out.begin(), outputs.out.end()});
   } else if (arguments.types.all_float32()) {
     attention(engine, query, key, value, outputs.out, options);

@@ -1,6 +1,6 @@
 #include "tools/headlight/commands/attend_gradients.h"
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "ops/attention_backward/check.h"
 #include "reference/attention_backward.h"
 #include "tools/headlight/commands/attend_arrays.h"
@@ -83,7 +83,7 @@ void Gradients::compute(Engine& engine, const std::string& method, AttentionCall
     return differentiate_typed(engine, types_, {query, key, value, out, log_sum_exp, out_gradient}, gradients, options);
   }
   if (method == "unfused") {
-    analysis::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
+    baseline::attention_unfused_backward(engine, query, key, value, out_gradient, gradients, options);
     round_to(types_.of_query(), {query_.begin(), query_.end()});
     for (Tensor<float, 4>* const gradient : {&key_, &value_}) {
       round_to(types_.of_cache_backward(), {gradient->begin(), gradient->end()});
@@ -91,8 +91,8 @@ void Gradients::compute(Engine& engine, const std::string& method, AttentionCall
     return;
   }
   // The twin trusts its arguments.
-  ops::check_attention_backward("attention_backward", {query, key, value, out, log_sum_exp, out_gradient},
-                                ops::with_types(gradients), options);
+  ops::check_attention_backward("attention_backward", {query, key, value, out, log_sum_exp, out_gradient}, gradients,
+                                options);
   WideResult<4> wide[] = {WideResult(query_), WideResult(key_), WideResult(value_), WideResult(bias_)};
   WideResult sinks(sinks_);
   reference::attention_backward<double>(widen(query), widen(key), widen(value), widen(out_gradient),

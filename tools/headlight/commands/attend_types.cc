@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-#include "headlight/typed_attention.h"
-#include "headlight/typed_attention_backward.h"
+#include "headlight/attention_backward.h"
 #include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/stored_array.h"
 
@@ -59,13 +58,13 @@ void attend_typed(Engine& engine, const TypeArguments& types, const View<const f
                   const View<float, 4>& out, const AttentionOptions& options) {
   StoredArray of_query(types.of_query(), query), of_out(types.of_query(), out);
   if (cache.key) {
-    attention(engine,
-              AttentionOperands{of_query.view(), cache.key->numbers, cache.value->numbers, of_out.view(),
-                                cache.key->scales, cache.value->scales},
-              options);
+    AttentionOptions with_scales = options;
+    with_scales.key_scales = cache.key->scales;
+    with_scales.value_scales = cache.value->scales;
+    attention(engine, of_query.view(), cache.key->numbers, cache.value->numbers, of_out.view(), with_scales);
   } else {
     StoredArray of_key(types.of_cache(), key), of_value(types.of_cache(), value);
-    attention(engine, AttentionOperands{of_query.view(), of_key.view(), of_value.view(), of_out.view()}, options);
+    attention(engine, of_query.view(), of_key.view(), of_value.view(), of_out.view(), options);
   }
   of_out.widen_into(out);
 }
@@ -77,12 +76,10 @@ void differentiate_typed(Engine& engine, const TypeArguments& types, const Float
   StoredArray out_gradient(types.of_query(), operands.out_gradient);
   StoredArray of_query(types.of_query(), gradients.query), of_key(types.of_cache_backward(), gradients.key);
   StoredArray of_value(types.of_cache_backward(), gradients.value);
-  attention_backward(engine,
-                     AttentionBackwardOperands{query.view(), key.view(), value.view(), out.view(), operands.log_sum_exp,
-                                               out_gradient.view()},
-                     TypedAttentionGradients{of_query.view(), of_key.view(), of_value.view(), gradients.bias,
-                                             gradients.sinks, gradients.accumulate},
-                     options);
+  attention_backward(
+      engine, query.view(), key.view(), value.view(), out.view(), operands.log_sum_exp, out_gradient.view(),
+      {of_query.view(), of_key.view(), of_value.view(), gradients.bias, gradients.sinks, gradients.accumulate},
+      options);
   of_query.widen_into(gradients.query);
   of_key.widen_into(gradients.key);
   of_value.widen_into(gradients.value);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "headlight/attention.h"
 #include "headlight/attention_backward.h"
 #include "headlight/gemm.h"
@@ -79,7 +79,7 @@ Row forward(Engine& engine, const std::string& name, std::int64_t queries, std::
   Row row{name, 4.0 * pairs * kHeads * kHeadDim};
   if (queries == 1) row.bytes = 2.0 * 4 * static_cast<double>(keys) * kHeads * kHeadDim;
   row.timing = time([&] { attention(engine, query, key, value, out, options); },
-                    [&] { analysis::attention_unfused(engine, query, key, value, out, options); });
+                    [&] { baseline::attention_unfused(engine, query, key, value, out, options); });
   return row;
 }
 
@@ -94,7 +94,7 @@ Row backward(Engine& engine, std::int64_t length) {
   const auto size = static_cast<double>(length);
   Row row{"attention's gradients, " + grouped(length) + " words", 10.0 * size * size * kHeads * kHeadDim};
   row.timing = time([&] { attention_backward(engine, query, key, value, out, log_sum_exp, out_gradient, gradients); },
-                    [&] { analysis::attention_unfused_backward(engine, query, key, value, out_gradient, gradients); });
+                    [&] { baseline::attention_unfused_backward(engine, query, key, value, out_gradient, gradients); });
   return row;
 }
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "headlight/attention_backward.h"
 #include "tools/headlight/studies/memory.h"
 #include "tools/headlight/support/number_text.h"
@@ -83,8 +83,8 @@ double seconds_of_pass(Engine& engine, const analysis::AttentionStep& step, Pass
   const auto start = std::chrono::steady_clock::now();
   if (step.method == analysis::AttentionMethod::unfused) {
     options.probabilities.per_head = t.probabilities;
-    analysis::attention_unfused(engine, t.query, t.key, t.value, t.out, options);
-    analysis::attention_unfused_backward(engine, t.query, t.key, t.value, t.out_gradient, gradients, options);
+    baseline::attention_unfused(engine, t.query, t.key, t.value, t.out, options);
+    baseline::attention_unfused_backward(engine, t.query, t.key, t.value, t.out_gradient, gradients, options);
   } else {
     attention(engine, t.query, t.key, t.value, t.out, options);
     attention_backward(engine, t.query, t.key, t.value, t.out, t.log_sum_exp, t.out_gradient, gradients, options);

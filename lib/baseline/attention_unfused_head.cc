@@ -1,4 +1,4 @@
-#include "analysis/attention_unfused_head.h"
+#include "baseline/attention_unfused_head.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,18 +6,15 @@
 #include <limits>
 #include <numbers>
 
-#include "headlight/out_of_memory.h"
+#include "baseline/unfused_plan.h"
 #include "kernels/kernels.h"
 #include "ops/attention/rows.h"
 #include "ops/attention/scale.h"
 #include "ops/attention/score_modifiers.h"
 #include "ops/gemm/internal.h"
 
-namespace headlight::analysis {
+namespace headlight::baseline {
 namespace {
-
-// Of a product, at a time.
-constexpr std::int64_t kRowsAtOnce = 128;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
@@ -193,43 +190,6 @@ void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpos
   }
 }
 
-std::int64_t unfused_product_floats(Isa isa, std::int64_t rows, std::int64_t columns, std::int64_t depth,
-                                    Transpose transpose_a) noexcept {
-  return ops::gemm_scratch_floats(isa, std::min(rows, kRowsAtOnce), columns, depth, transpose_a);
-}
-
-std::int64_t most_unfused_scores(std::string_view operation, const UnfusedCall& call) {
-  // More scores than any machine has memory for; below it no product of ours passes 64 bits.
-  constexpr std::int64_t kMostScores = std::int64_t{1} << 45;
-  const ops::AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
-  std::int64_t most = 0;
-  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
-    for (std::int64_t s = 0; s < sequences.count(); ++s) {
-      const ops::AttentionSequence sequence = sequences(b, s);
-      std::int64_t scores = 0;
-      const bool wraps = __builtin_mul_overflow(sequence.queries, sequence.keys, &scores);
-      if (wraps || scores > kMostScores) {
-        const double bytes = 4.0 * static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
-        throw OutOfMemory(operation, bytes < 0x1p63 ? static_cast<std::size_t>(bytes) : SIZE_MAX);
-      }
-      most = std::max(most, scores);
-    }
-  }
-  return most;
-}
-
-double all_unfused_scores(const UnfusedCall& call) noexcept {
-  const ops::AttentionSequences sequences(call.options, call.sizes.query_length, call.sizes.key_length);
-  double scores = 0;
-  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
-    for (std::int64_t s = 0; s < sequences.count(); ++s) {
-      const ops::AttentionSequence sequence = sequences(b, s);
-      scores += static_cast<double>(sequence.queries) * static_cast<double>(sequence.keys);
-    }
-  }
-  return scores * static_cast<double>(call.sizes.query_heads);
-}
-
 void drop_unfused(const UnfusedHead& head, float* rows) noexcept {
   const UnfusedCall& call = head.call;
   if (call.options.dropout.probability == 0) return;
@@ -278,4 +238,4 @@ void mix_unfused(const UnfusedCall& call, const ops::AttentionSequence& sequence
   }
 }
 
-}  // namespace headlight::analysis
+}  // namespace headlight::baseline

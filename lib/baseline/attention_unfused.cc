@@ -1,51 +1,19 @@
 // attention_unfused(): checks, and heads dealt out to threads. What happens in a head is in attention_unfused_head.cc.
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "analysis/attention_unfused_head.h"
-#include "ops/call_plan.h"
+#include "baseline/attention_unfused_head.h"
+#include "baseline/unfused_plan.h"
 #include "ops/check.h"
-#include "ops/gemm/internal.h"
-#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
-namespace headlight::analysis {
+namespace headlight::baseline {
 namespace {
 
 using ops::AttentionSequence;
 using ops::AttentionSequences;
-
-// Where a worker of a call finds its memory.
-struct Plan : ops::CallPlan {
-  ops::WorkerPart<float> scores;
-  ops::WorkerPart<float> gemm;
-};
-
-Plan plan_of(const Engine& engine, const UnfusedCall& call, const AttentionSequences& sequences, std::int64_t tasks) {
-  const ops::AttentionSizes& sizes = call.sizes;
-  const std::int64_t scores = most_unfused_scores("attention_unfused", call);
-  std::int64_t gemm = 0;
-  if (call.options.scores) {
-    gemm = unfused_product_floats(call.isa, sizes.query_length, sizes.key_length, sizes.head_dim);
-  }
-  for (std::int64_t b = 0; b < sizes.batch; ++b) {
-    for (std::int64_t s = 0; s < sequences.count(); ++s) {
-      const AttentionSequence sequence = sequences(b, s);
-      gemm = std::max({gemm, unfused_product_floats(call.isa, sequence.queries, sequence.keys, sizes.head_dim),
-                       unfused_product_floats(call.isa, sequence.queries, sizes.value_dim, sequence.keys)});
-    }
-  }
-  const double nanoseconds = all_unfused_scores(call) *
-                             (static_cast<double>(sizes.head_dim + sizes.value_dim) / runtime::costs::kUnfusedProducts +
-                              runtime::costs::kUnfusedScore);
-  Plan plan{};
-  plan.workers = runtime::workers_for(engine, tasks, nanoseconds);
-  plan.scores = plan.for_worker<float>(scores);
-  plan.gemm = plan.for_worker<float>(gemm);
-  return plan;
-}
 
 // Rows past the sample's length hold nothing.
 void clear_padding(const UnfusedCall& call, const AttentionSequence& sequence, std::int64_t b,
@@ -135,7 +103,7 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   const bool average = static_cast<bool>(options.probabilities.averaged);
   const std::int64_t heads_of_task = average ? sizes.query_heads : 1;
   const std::int64_t tasks = average ? sizes.batch : sizes.batch * sizes.query_heads;
-  const Plan plan = plan_of(engine, call, sequences, tasks);
+  const UnfusedPlan plan = plan_unfused(engine, sizes, options, tasks);
   const runtime::Scratch memory(engine, plan.bytes(), "attention_unfused");
   runtime::parallel_for(engine, tasks, plan.workers, [&](std::int64_t task, int worker) {
     const UnfusedScratch scratch{plan.in(memory.data(), worker, plan.scores),
@@ -148,12 +116,4 @@ void attention_unfused(Engine& engine, View<const float, 4> query, View<const fl
   });
 }
 
-std::size_t attention_unfused_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
-                                    const AttentionOptions& options) {
-  const AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
-  return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences,
-                 sizes.batch * sizes.query_heads)
-      .bytes();
-}
-
-}  // namespace headlight::analysis
+}  // namespace headlight::baseline

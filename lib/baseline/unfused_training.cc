@@ -1,7 +1,7 @@
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
 #include "ops/attention/masks.h"
 
-namespace headlight::analysis {
+namespace headlight::baseline {
 namespace {
 
 // What is kept of every row: its probabilities; in packed sequences as many as the longest one has keys.
@@ -40,4 +40,4 @@ constexpr UnfusedAttention kUnfused;
 
 const TrainingAttention& unfused_attention() noexcept { return kUnfused; }
 
-}  // namespace headlight::analysis
+}  // namespace headlight::baseline

@@ -5,21 +5,19 @@
 #include <numbers>
 #include <string_view>
 
-#include "analysis/attention_unfused_head.h"
-#include "headlight/analysis/attention_unfused.h"
+#include "baseline/attention_unfused.h"
+#include "baseline/attention_unfused_head.h"
+#include "baseline/unfused_plan.h"
 #include "kernels/kernels.h"
 #include "ops/attention/check.h"
 #include "ops/attention/row_scores.h"
 #include "ops/attention/score_modifiers.h"
 #include "ops/attention_backward/check.h"
-#include "ops/call_plan.h"
 #include "ops/check.h"
-#include "ops/gemm/internal.h"
 #include "ops/rows/typed.h"
-#include "runtime/costs.h"
 #include "runtime/parallel.h"
 
-namespace headlight::analysis {
+namespace headlight::baseline {
 namespace {
 
 using ops::AttentionSequence;
@@ -128,9 +126,6 @@ void make_score_gradients(const UnfusedHead& head, const View<float, 2>& gradien
   }
 }
 
-// Rows whose raw scores are worked out again at a time, for the derivatives of a soft cap.
-constexpr std::int64_t kCappedRows = 64;
-
 // Gradients by capped scores → by raw ones: times 1 − (capped / cap)².
 void differentiate_cap(const UnfusedHead& head, const View<float, 2>& gradients,
                        const BackwardScratch& scratch) noexcept {
@@ -230,46 +225,6 @@ void clear_head(const View<float, 4>& x, std::int64_t b, std::int64_t h) noexcep
     std::fill_n(x.data + b * x.stride(0) + i * x.stride(1) + h * x.stride(2), x.extent(3), 0.0f);
 }
 
-// Where a worker of a call finds its memory.
-struct Plan : ops::CallPlan {
-  ops::WorkerPart<float> probabilities;
-  ops::WorkerPart<float> gradients;
-  ops::WorkerPart<float> raw_scores;
-  ops::WorkerPart<float> gemm;
-};
-
-std::int64_t gemm_floats(const UnfusedCall& call, const ops::AttentionSequences& sequences) noexcept {
-  const std::int64_t dim = call.sizes.head_dim, value_dim = call.sizes.value_dim;
-  std::int64_t most = 0;
-  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
-    for (std::int64_t s = 0; s < sequences.count(); ++s) {
-      const std::int64_t queries = sequences(b, s).queries, keys = sequences(b, s).keys;
-      most = std::max({most, unfused_product_floats(call.isa, queries, keys, dim),
-                       unfused_product_floats(call.isa, queries, keys, value_dim),
-                       unfused_product_floats(call.isa, queries, dim, keys),
-                       unfused_product_floats(call.isa, keys, dim, queries, Transpose::yes),
-                       unfused_product_floats(call.isa, keys, value_dim, queries, Transpose::yes)});
-    }
-  }
-  return most;
-}
-
-Plan plan_of(const Engine& engine, const UnfusedCall& call, const ops::AttentionSequences& sequences,
-             bool keeps_probabilities, bool adds_to_shared_sums) {
-  const ops::AttentionSizes& sizes = call.sizes;
-  const std::int64_t scores = most_unfused_scores(kName, call);
-  const double nanoseconds = all_unfused_scores(call) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim) /
-                             runtime::costs::kUnfusedProducts;
-  Plan plan{};
-  plan.workers =
-      adds_to_shared_sums ? 1 : runtime::workers_for(engine, sizes.batch * sizes.key_value_heads, nanoseconds);
-  plan.probabilities = plan.for_worker<float>(keeps_probabilities ? 0 : scores);
-  plan.gradients = plan.for_worker<float>(scores);
-  plan.raw_scores = plan.for_worker<float>(call.options.softcap == 0 ? 0 : (kCappedRows + 1) * sizes.key_length);
-  plan.gemm = plan.for_worker<float>(gemm_floats(call, sequences));
-  return plan;
-}
-
 // What the forward pass wrote, where that is all rows; else nothing.
 Probabilities kept_probabilities(const ops::AttentionSizes& sizes, const AttentionGradients& gradients,
                                  const AttentionOptions& options) {
@@ -308,8 +263,8 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
   // Heads that share keys, or all that share a bias or sinks, add to the same sums: they stay on one thread, in their
   // order.
   const std::int64_t tasks = sizes.batch * sizes.key_value_heads;
-  const Plan plan =
-      plan_of(engine, call.forward, sequences, call.keeps_probabilities(), gradients.bias || gradients.sinks);
+  const UnfusedBackwardPlan plan =
+      plan_unfused_backward(engine, sizes, inputs_alone, call.keeps_probabilities(), gradients.bias || gradients.sinks);
   const runtime::Scratch memory(engine, plan.bytes(), kName);
   if (gradients.bias && !gradients.accumulate) {
     for (std::int64_t b = 0; b < gradients.bias.extent(0); ++b) {
@@ -341,10 +296,4 @@ void attention_unfused_backward(Engine& engine, View<const float, 4> query, View
   });
 }
 
-std::size_t attention_unfused_backward_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
-                                             const AttentionOptions& options) {
-  const ops::AttentionSequences sequences(options, sizes.query_length, sizes.key_length);
-  return plan_of(engine, unfused_call(engine.isa(), {}, {}, {}, {}, options, sizes), sequences, true, false).bytes();
-}
-
-}  // namespace headlight::analysis
+}  // namespace headlight::baseline

@@ -10,7 +10,7 @@
 #include "ops/attention/check.h"
 #include "ops/attention/masks.h"
 
-namespace headlight::analysis {
+namespace headlight::baseline {
 
 // One checked call; masks and biases are seen through strides of 0 where they broadcast.
 struct UnfusedCall {
@@ -84,15 +84,6 @@ inline UnfusedHead unfused_head(const UnfusedCall& call, const ops::AttentionSeq
 // and no third matrix of scores is needed to turn one round. The bits are those of gemm().
 void multiply_unfused(Isa isa, const View<const float, 2>& a, Transpose transpose_a, const View<const float, 2>& b,
                       Transpose transpose_b, const View<float, 2>& c, float alpha, float beta, float* scratch) noexcept;
-// Floats of scratch for it.
-[[nodiscard]] std::int64_t unfused_product_floats(Isa isa, std::int64_t rows, std::int64_t columns, std::int64_t depth,
-                                                  Transpose transpose_a = Transpose::no) noexcept;
-
-// Scores of the largest sequence. Throws OutOfMemory, in the name of `operation`, where no machine could hold them.
-[[nodiscard]] std::int64_t most_unfused_scores(std::string_view operation, const UnfusedCall& call);
-
-// Of all sequences of all heads, as a number to guess times by.
-[[nodiscard]] double all_unfused_scores(const UnfusedCall& call) noexcept;
 
 // rows [queries, keys] of the head through the dropout of its places.
 void drop_unfused(const UnfusedHead& head, float* rows) noexcept;
@@ -113,11 +104,4 @@ void unfused_probabilities(const UnfusedCall& call, const ops::AttentionSequence
 void mix_unfused(const UnfusedCall& call, const ops::AttentionSequence& sequence, std::int64_t b, std::int64_t h,
                  const UnfusedScratch& scratch) noexcept;
 
-// Scratch bytes of attention_unfused(), and of attention_unfused_backward() with the probabilities kept. Of the options
-// the lengths and offsets of sequences count. Throw as most_unfused_scores() does.
-[[nodiscard]] std::size_t attention_unfused_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
-                                                  const AttentionOptions& options);
-[[nodiscard]] std::size_t attention_unfused_backward_bytes(const Engine& engine, const ops::AttentionSizes& sizes,
-                                                           const AttentionOptions& options);
-
-}  // namespace headlight::analysis
+}  // namespace headlight::baseline
