@@ -34,14 +34,16 @@ enum class PoolingMode : std::uint8_t {
 
 // What is done to the vector behind the pooling: modules of sentence-transformers of those names.
 struct VectorLayer {
+  // v is the vector before it.
   enum class Kind : std::uint8_t {
     dense,       // f(weight · v + bias)
     layer_norm,  // (v − mean) / √(variance + 1e-5) ∘ weight + bias
     normalize,   // v / max(‖v‖₂, 1e-12)
   };
+  // f of a dense layer, element by element.
   enum class Function : std::uint8_t { identity, tanh, relu, gelu, silu, sigmoid };
 
-  Kind kind = Kind::normalize;
+  Kind kind = Kind::normalize;             // which of them
   std::int64_t width = 0;                  // of the vector behind it; 0: as before it
   std::vector<float> weight{};             // [width, width before] of dense, [width] of layer_norm
   std::vector<float> bias{};               // [width]; empty: none

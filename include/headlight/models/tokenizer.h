@@ -15,8 +15,8 @@ namespace headlight::models {
 // A token that is looked for in the text, before the rest becomes words and pieces, as Hugging Face's AddedToken is: of
 // those that begin first the longest, found from the left.
 struct AddedToken {
-  std::string content;  // at most 1,024 bytes
-  std::int64_t id = 0;
+  std::string content;       // at most 1,024 bytes
+  std::int64_t id = 0;       // what stands for it
   bool single_word = false;  // not where a letter, mark, digit or connector (\w) stands right before or behind it
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // and behind it
