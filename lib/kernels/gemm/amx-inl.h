@@ -188,7 +188,7 @@ void amx_sums(AmxOperands at, std::int64_t rows, std::int64_t words, AmxAhead ah
 template <class B, class Finish>
 struct AmxTile {
   using Registers = AmxRegisters;
-  static constexpr int kRows = 2 * kAmxRows;
+  static constexpr int kMostRows = 2 * kAmxRows;
   static constexpr int kVectors = 2;
   static constexpr int kWordsOfStep = kAmxWords;
 
@@ -199,7 +199,7 @@ struct AmxTile {
 
   void run(std::int64_t rows, std::int64_t vectors, Registers& registers) const noexcept {
     registers.configure(rows);
-    alignas(64) float buffer[kRows * kVectors * kAmxWords];
+    alignas(64) float buffer[kMostRows * kVectors * kAmxWords];
     const bool is_done = sums_are_done();
     float* const sums = is_done ? finish.tile.out : buffer;
     const std::int64_t stride = is_done ? finish.tile.out_stride : kVectors * kAmxWords;

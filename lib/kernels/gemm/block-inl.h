@@ -208,7 +208,7 @@ void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers
     if constexpr (kHasTileRegisters<Numbers>) {
       typename Numbers::Tile(tile).run(rows.count, step.width / kLanes, registers);
     } else {
-      numbers.tiles[gemm_tile_index(rows.count, step.width / kLanes)](tile);
+      numbers.tiles[gemm_tile_index(numbers.tile_rows, rows.count, step.width / kLanes)](tile);
     }
     if (!is_last || is_done) continue;
     kernels::GemmFinish finish{

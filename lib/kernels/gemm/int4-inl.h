@@ -96,6 +96,9 @@ struct GemmInt4Sums : GemmSums {
 
 // As RegisterTile, with sums that end with each group and are added to others.
 struct GemmInt4Tile {
+  // Of nine rows of AVX-512 two in three sums and totals would lie in memory.
+  static constexpr int kMostRows = kTarget == Target::avx512 ? 6 : kGemmTileRows;
+
   TileRows a;
   GemmInt4Panels b;
   std::int64_t depth;  // whole words

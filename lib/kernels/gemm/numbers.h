@@ -46,7 +46,8 @@ struct GemmNumbers {
   std::int64_t depth_unit;
   bool rounds_a;  // whether tiles read rows of A that round_rows() made, and B only as panels
   int panels_of_one_row;
-  // [(vectors − 1) · rows of the largest tile + rows − 1], and those of one to three rows on several panels.
+  int tile_rows;  // of the largest tile
+  // [(vectors − 1) · tile_rows + rows − 1], and those of one to three rows on several panels.
   const GemmTileFunction* tiles;
   // Of float32: a panel of a B that is none yet. Else null.
   void (*pack_panel)(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,

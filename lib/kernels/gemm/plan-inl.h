@@ -48,7 +48,7 @@ struct TileSizes {
 template <class Numbers>
 requires kHasTileRegisters<Numbers>
 struct TileSizes<Numbers> {
-  static constexpr int kRows = Numbers::Tile::kRows;
+  static constexpr int kRows = Numbers::Tile::kMostRows;
   static constexpr int kColumns = Numbers::Tile::kVectors * kLanes;
   using Registers = typename Numbers::Tile::Registers;
 };
@@ -63,6 +63,7 @@ template <class Numbers>
 struct Plan {
   std::int64_t depth;  // words of K, and those of a step
   std::int64_t depth_step;
+  std::int64_t tile_rows;  // of the largest
   std::int64_t tiles;
   bool packs_all;  // every panel of B, not only one with part of a vector
   bool packs_a;    // a transposed one
@@ -77,7 +78,8 @@ struct Plan {
   Plan(const Numbers& numbers, const GemmBlock& block) noexcept
       : depth(divide_up(block.depth, numbers.of_word)),
         depth_step(divide_up(depth_block(numbers.longest, numbers.depth_unit, block.depth), numbers.of_word)),
-        tiles(divide_up(block.rows, TileSizes<Numbers>::kRows)) {
+        tile_rows(numbers.tile_rows),
+        tiles(divide_up(block.rows, tile_rows)) {
     const bool is_packed = block.b.layout == OperandLayout::panels;
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
@@ -105,11 +107,10 @@ struct Plan {
   // alike, as eleven of 11 and 12 for 128 rows, are slower.) Tile registers take what is left as it is, or they would
   // be configured once more.
   [[nodiscard]] Rows rows(const GemmBlock& block, std::int64_t tile) const noexcept {
-    constexpr int kRows = TileSizes<Numbers>::kRows;
-    const std::int64_t first = tile * kRows;
-    if (kHasTileRegisters<Numbers>) return {first, smaller(kRows, block.rows - first)};
-    if (tile + 2 < tiles) return {first, kRows};
-    const std::int64_t begin = tiles > 1 ? (tiles - 2) * kRows : 0;
+    const std::int64_t first = tile * tile_rows;
+    if (kHasTileRegisters<Numbers>) return {first, smaller(tile_rows, block.rows - first)};
+    if (tile + 2 < tiles) return {first, tile_rows};
+    const std::int64_t begin = tiles > 1 ? (tiles - 2) * tile_rows : 0;
     const std::int64_t left = block.rows - begin;
     const std::int64_t half = tiles > 1 ? divide_up(left, 2) : left;
     return tile + 1 < tiles || tiles == 1 ? Rows{begin, half} : Rows{begin + half, left - half};

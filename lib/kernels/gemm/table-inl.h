@@ -39,16 +39,25 @@ template <class Tile, int kRows, int kVectors>
   Tile::template run<kRows, kVectors>(tile_from<Tile>(tile));
 }
 
+// Rows of the largest tile.
+template <class Tile>
+constexpr int tile_rows() {
+  if constexpr (requires { Tile::kMostRows; }) return Tile::kMostRows;
+  return kGemmTileRows;
+}
+
 template <class Tile, int... kShapes>
 constexpr GemmTileTable tiles_of(std::integer_sequence<int, kShapes...>) {
   constexpr auto vectors = [](int rows) {
     return gemm_panels_at_once(rows, decltype(Tile::b)::kOfOneRow) * kGemmPanelVectors;
   };
-  return {{run_tile<Tile, kShapes % kGemmTileRows + 1, kShapes / kGemmTileRows + 1>..., run_tile<Tile, 1, vectors(1)>,
-           run_tile<Tile, 2, vectors(2)>, run_tile<Tile, smaller(3, kGemmTileRows), vectors(3)>}};
+  constexpr int kRows = tile_rows<Tile>();
+  return {{run_tile<Tile, kShapes % kRows + 1, kShapes / kRows + 1>..., run_tile<Tile, 1, vectors(1)>,
+           run_tile<Tile, 2, vectors(2)>, run_tile<Tile, smaller(3, kRows), vectors(3)>}};
 }
 template <class Tile>
-constexpr GemmTileTable kTilesOf = tiles_of<Tile>(std::make_integer_sequence<int, kGemmTileRows * kGemmPanelVectors>());
+constexpr GemmTileTable kTilesOf =
+    tiles_of<Tile>(std::make_integer_sequence<int, tile_rows<Tile>() * kGemmPanelVectors>());
 
 template <class Numbers>
 constexpr std::int64_t depth_unit() {
@@ -81,6 +90,7 @@ constexpr kernels::GemmNumbers gemm_numbers() {
                                depth_unit<Numbers>(),
                                Numbers::kRoundsA,
                                decltype(Tile::b)::kOfOneRow,
+                               tile_rows<Tile>(),
                                tiles_of_numbers<Numbers>(),
                                nullptr,
                                nullptr,
@@ -105,6 +115,7 @@ struct AmxNumbers {
   static constexpr std::int64_t depth_unit = HEADLIGHT_TARGET::depth_unit<Numbers>();
   static constexpr bool rounds_a = true;
   static constexpr int panels_of_one_row = 1;
+  static constexpr int tile_rows = Tile::kMostRows;
   static constexpr decltype(kernels::GemmNumbers::pack_panel) pack_panel = nullptr;
   static constexpr decltype(kernels::GemmNumbers::widen) widen = nullptr;
   static constexpr decltype(kernels::GemmNumbers::find_scales) find_scales = find_scales_of<Numbers>();
@@ -158,7 +169,7 @@ void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t co
 template <class Numbers>
 constexpr kernels::GemmKernels gemm_table(int in_place_tiles, int products) {
   kernels::GemmKernels table{kLanes,
-                             TileSizes<Numbers>::kRows,
+                             tile_rows<typename Numbers::Tile>(),
                              kGemmPanelWidth,
                              in_place_tiles,
                              products,

@@ -136,8 +136,8 @@ extern const GemmTileTable gemm_float_tiles;
 
 // Where GemmNumbers::tiles has the tile of so many vectors of one panel (the last may have fewer), or of
 // gemm_panels_at_once(rows) panels.
-HEADLIGHT_INLINE std::int64_t gemm_tile_index(std::int64_t rows, std::int64_t vectors) {
-  return (smaller(vectors, kGemmPanelVectors + 1) - 1) * kGemmTileRows + rows - 1;
+HEADLIGHT_INLINE std::int64_t gemm_tile_index(std::int64_t tile_rows, std::int64_t rows, std::int64_t vectors) {
+  return (smaller(vectors, kGemmPanelVectors + 1) - 1) * tile_rows + rows - 1;
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET
