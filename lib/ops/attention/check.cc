@@ -201,15 +201,17 @@ AttentionSizes check_call(std::string_view operation, const Input& query, const 
   return sizes;
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void fail_scales(std::string_view operation, std::string_view name,
+                                                        std::string_view of, NumberType type) {
+  fail(operation,
+       std::string(name) + " is given with a " + std::string(of) + " of " + type_name(type) + ", expected int8");
+}
+
 }  // namespace
 
 void refuse_scales(std::string_view operation, const AttentionOptions& options, NumberType key, NumberType value) {
-  const auto refuse = [&](std::string_view name, std::string_view of, NumberType type) {
-    fail(operation,
-         std::string(name) + " is given with a " + std::string(of) + " of " + type_name(type) + ", expected int8");
-  };
-  if (options.key_scales) refuse("key_scales", "key", key);
-  if (options.value_scales) refuse("value_scales", "value", value);
+  if (options.key_scales) fail_scales(operation, "key_scales", "key", key);
+  if (options.value_scales) fail_scales(operation, "value_scales", "value", value);
 }
 
 void refuse_log_sum_exp_gradient(std::string_view operation, const AttentionOptions& options) {
@@ -221,8 +223,7 @@ Extent check_scales(std::string_view operation, std::string_view name, std::stri
                     const View<const float, 3>& scales, const View<const float, 4>& each) {
   if (rows.type != NumberType::int8) {
     if (!scales && scales.shape == View<const float, 3>::Shape{}) return {};
-    fail(operation,
-         std::string(name) + " is given with a " + std::string(of) + " of " + type_name(rows.type) + ", expected int8");
+    fail_scales(operation, name, of, rows.type);
   }
   const std::array<std::int64_t, 3> shape = {rows.extent(0), rows.extent(1), rows.extent(2)};
   check_shape(operation, name, scales.shape, shape, "[B, Lk, Hkv], one for each row and head");

@@ -73,8 +73,9 @@ AttentionSizes check_attention(std::string_view operation, const AttentionOperan
                                const AttentionOptions& options);
 
 // Scales beside keys and values of other types than int8; and what the way back alone takes.
-void refuse_scales(std::string_view operation, const AttentionOptions& options, NumberType key, NumberType value);
-void refuse_log_sum_exp_gradient(std::string_view operation, const AttentionOptions& options);
+[[gnu::noinline]] void refuse_scales(std::string_view operation, const AttentionOptions& options, NumberType key,
+                                     NumberType value);
+[[gnu::noinline]] void refuse_log_sum_exp_gradient(std::string_view operation, const AttentionOptions& options);
 
 // Scales of keys or values, `each` as each_scale() has them: given where `rows` are int8 and nowhere else.
 Extent check_scales(std::string_view operation, std::string_view name, std::string_view of, const TypedView<4>& rows,
