@@ -13,7 +13,8 @@ static void files(const char* folder, const char* copy) {
   WORKS(headlight_encoder_save(encoder, copy, &error));
   headlight_encoder_destroy(encoder);
   WORKS(headlight_encoder_load(copy, &encoder, &error));
-  CHECK(headlight_encoder_width(encoder) == 24 && headlight_encoder_layers(encoder) == 2);
+  CHECK(headlight_encoder_width(encoder) == 24 && headlight_encoder_embed_width(encoder) == 24 &&
+        headlight_encoder_layers(encoder) == 2);
   CHECK(headlight_encoder_heads(encoder) == 3 && headlight_encoder_vocabulary(encoder) == 31);
   CHECK(headlight_encoder_max_length(encoder) == 12 && headlight_encoder_embed_max_length(encoder) == 12);
 
@@ -58,8 +59,8 @@ static void files(const char* folder, const char* copy) {
   REFUSED("encoder is", headlight_encoder_save_with(NULL, copy, NULL, &error));
   WORKS(headlight_encoder_save_with(encoder, copy, NULL, &error));
   headlight_encoder_destroy(NULL);
-  CHECK(headlight_encoder_width(NULL) == 0 && headlight_encoder_layers(NULL) == 0 &&
-        headlight_encoder_heads(NULL) == 0);
+  CHECK(headlight_encoder_width(NULL) == 0 && headlight_encoder_embed_width(NULL) == 0 &&
+        headlight_encoder_layers(NULL) == 0 && headlight_encoder_heads(NULL) == 0);
   CHECK(headlight_encoder_vocabulary(NULL) == 0 && headlight_encoder_max_length(NULL) == 0);
   CHECK(headlight_encoder_embed_max_length(NULL) == 0);
 }
