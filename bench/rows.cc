@@ -9,6 +9,7 @@
 #include "harness/spans.h"
 #include "harness/suite.h"
 #include "headlight/activation.h"
+#include "headlight/dropout.h"
 #include "headlight/normalization.h"
 #include "reference/activation.h"
 #include "reference/normalization.h"
