@@ -23,8 +23,8 @@ struct OwnedBlock {
 // asks (0), four for each owner at least, as far as that goes, which are two rounds each way; 1024 rows at most.
 [[nodiscard]] std::int64_t block_length(std::int64_t asked, std::int64_t length, std::int64_t owners) noexcept;
 
-// Sequences, or with empty offsets one of that length, cut into blocks of at most so many rows, which are distributed in
-// a zigzag, 0 1 2 2 1 0 0 1 …. A cut within a sequence is a multiple of `block` from its first row. Ascending.
+// Sequences, or with empty offsets one of that length, cut into blocks of at most so many rows, which are distributed
+// in a zigzag, 0 1 2 2 1 0 0 1 …. A cut within a sequence is a multiple of `block` from its first row. Ascending.
 [[nodiscard]] std::vector<OwnedBlock> cut_into_blocks(std::int64_t length, std::span<const std::int64_t> offsets,
                                                       std::int64_t block, int owners);
 

@@ -68,8 +68,8 @@ Scalar addend(const AttentionOptions& options, const PlaceInSequence& place, std
               std::int64_t i, std::int64_t j) {
   auto sum = static_cast<Scalar>(bias_at(options.bias, b, h, i, j));
   if (!options.alibi.empty()) {
-    sum -= static_cast<Scalar>(options.alibi[static_cast<std::size_t>(h)]) *
-           static_cast<Scalar>(std::abs(place.distance));
+    sum -=
+        static_cast<Scalar>(options.alibi[static_cast<std::size_t>(h)]) * static_cast<Scalar>(std::abs(place.distance));
   }
   return sum;
 }

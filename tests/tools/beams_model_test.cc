@@ -1,4 +1,5 @@
-// headlight beams on models: pieces become words, heads' parts come back, and the documents' picture is what its command draws.
+// headlight beams on models: pieces become words, heads' parts come back, and the documents' picture is what its
+// command draws.
 #include <gtest/gtest.h>
 
 #include <cmath>

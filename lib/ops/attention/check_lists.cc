@@ -61,8 +61,7 @@ void check_slopes(std::string_view operation, const AttentionOptions& options, c
   check_heads(operation, "alibi", options.alibi, sizes);
   for (std::size_t h = 0; h < options.alibi.size(); ++h) {
     if (std::isfinite(options.alibi[h])) continue;
-    fail(operation,
-         "alibi[" + std::to_string(h) + "] is " + text_of(options.alibi[h]) + ", expected a finite number");
+    fail(operation, "alibi[" + std::to_string(h) + "] is " + text_of(options.alibi[h]) + ", expected a finite number");
   }
 }
 

@@ -138,8 +138,8 @@ TEST_P(BFloat16Attention, RowsByThemselvesHaveTheBitsOfAll) {
         const std::int64_t first = c.query_length - rows;
         for (Engine* engine : {&one, &three}) {
           Tensor<float, 4> few({1, rows, c.query_heads, c.value_dim});
-          attention(*engine, test::part(operands.query.view(), first, rows), operands.key.view(),
-                    operands.value.view(), few, in.options);
+          attention(*engine, test::part(operands.query.view(), first, rows), operands.key.view(), operands.value.view(),
+                    few, in.options);
           const View<const float, 4> expected(&all.out(0, first, 0, 0), few.shape());
           EXPECT_TRUE(test::same_bits(few.view(), expected)) << rows << " rows, D = " << dim;
         }

@@ -1,9 +1,10 @@
 // attention() and attention_unfused() against PyTorch's numbers, without PyTorch: see tests/golden.
+#include "support/golden.h"
+
 #include "support/attention_case.h"
 #include "support/attention_results.h"
 #include "support/attention_routes.h"
 #include "support/compare.h"
-#include "support/golden.h"
 
 namespace headlight::attention_golden_test {
 

@@ -1,7 +1,5 @@
 // Attention over parts of the keys, put together: its twin on ragged sizes, guard pages, parts without keys, places of
 // its own and of a part, any number of threads, and what is refused.
-#include "headlight/attention_merge.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "headlight/attention.h"
+#include "headlight/attention_merge.h"
 #include "reference/attention.h"
 #include "reference/attention_merge.h"
 #include "support/allocation_counter.h"

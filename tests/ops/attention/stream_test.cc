@@ -1,6 +1,4 @@
 // AttentionStream: the bits of attention() in one piece, whatever the pieces.
-#include "headlight/attention_stream.h"
-
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "headlight/attention_stream.h"
 #include "support/compare.h"
 #include "support/isas.h"
 #include "support/process_status.h"
