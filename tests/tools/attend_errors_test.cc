@@ -143,7 +143,7 @@ TEST(Attend, BadSideArrays) {
   fails({"--key-start", "-1"}, {"key_start is -1, expected 0 to 2^60"});
   fails({"--softcap", "-1"}, {"softcap is -1"});
   c.write<float>("n.npy", {3}, {1, 2, 3});
-  fails({"--alibi", c.folder / "n.npy"}, {"slopes has 3 entries, expected Hq = 4"});
+  fails({"--alibi", c.folder / "n.npy"}, {"alibi has 3 entries, expected Hq = 4"});
   fails({"--sinks", c.folder / "n.npy"}, {"sinks has 3 entries, expected Hq = 4"});
   c.write<float>("n.npy", {0}, {});
   for (const char* option : {"--alibi", "--sinks"}) fails({option, c.folder / "n.npy"}, {"n.npy", "[0]"});
