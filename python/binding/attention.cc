@@ -145,7 +145,7 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
   read.check_lists(queries.extent(0));
 
   // Before the results are made of their shapes: what is wrong is said of the operand.
-  const TypedView<4> query = queries.numbers<4>(), key = keys.numbers<4>(), value = values.numbers<4>();
+  const TypedView<4> q = queries.numbers<4>(), k = keys.numbers<4>(), v = values.numbers<4>();
   const auto beside = [&](const Array& input) {
     return Result(kBackward, "a gradient", nb::none(), queries, input.shape(), input.number_type());
   };
@@ -168,8 +168,8 @@ nb::object attend_backward(nb::handle query, nb::handle key, nb::handle value, c
   }
   with_names_of_python(kBackward, kWords, [&] {
     compute([&] {
-      attention_backward(on, query, key, value, out.numbers<4>(), log_sum_exp.floats<3>(), out_gradient.numbers<4>(),
-                         gradients, options);
+      attention_backward(on, q, k, v, out.numbers<4>(), log_sum_exp.floats<3>(), out_gradient.numbers<4>(), gradients,
+                         options);
     });
   });
   return nb::tuple(results);
