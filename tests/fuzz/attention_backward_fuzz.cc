@@ -182,14 +182,18 @@ void check(AttentionCall& call, Gradients& gradients) {
   if (truth == nullptr) return;
   constexpr const char* kName = "attention_unfused_backward";
   const auto differentiate_unfused = [&](Engine& on) {
+    const auto operand = [](const char* name, const headlight_tensor* tensor) {
+      return c::view<const float, 4>(kName, name, tensor);  // one without elements keeps its shape
+    };
     const auto floats = [](const char* name, const headlight_tensor* tensor) {
       return c::optional_view<float, 4>(kName, name, tensor);
     };
     const auto& list = gradients.list;
     AttentionOptions given = c::attention_options(kName, &options);
     given.log_sum_exp_gradient = {};  // of which the gradient of the values knows nothing
-    baseline::attention_unfused_backward(on, floats("query", call.query.get()), floats("key", call.key.get()),
-                                         floats("value", call.value.get()), floats("out_gradient", gradients.out.get()),
+    baseline::attention_unfused_backward(on, operand("query", call.query.get()), operand("key", call.key.get()),
+                                         operand("value", call.value.get()),
+                                         operand("out_gradient", gradients.out.get()),
                                          {.query = floats("gradients.query", list.query),
                                           .key = floats("gradients.key", list.key),
                                           .value = floats("gradients.value", list.value),
