@@ -220,10 +220,11 @@ function(headlight_add_isa_object name isa library)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
   # The SIMD library is most of what a compiler reads for a kernel.
   list(LENGTH ARGN sources)
-  if(HEADLIGHT_PRECOMPILED_HEADERS AND sources GREATER 3)
+  # Of g++ alone: clang 14 takes its own types in a precompiled header for ambiguous ones.
+  if(HEADLIGHT_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND sources GREATER 3)
     target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/lib/simd/vector-inl.h)
     # Of a precompiled header g++ forgets that its own intrinsics leave lanes undefined on purpose.
-    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized>)
+    target_compile_options(${name} PRIVATE -Wno-maybe-uninitialized -Wno-uninitialized)
   endif()
 endfunction()
 
