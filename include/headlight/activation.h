@@ -1,21 +1,12 @@
 // Pointwise non-linearities.
 #pragma once
 
-#include <cstdint>
-
+#include "headlight/activation_kind.h"
 #include "headlight/engine.h"
 #include "headlight/export.h"
 #include "headlight/typed_view.h"
 
 namespace headlight {
-
-// What is done to each number of a product, or of a tensor.
-enum class Activation : std::uint8_t {
-  none,       // the number itself
-  relu,       // max(x, 0)
-  gelu,       // x · Φ(x), Φ the normal distribution function (Hendrycks & Gimpel 2016; BERT)
-  gelu_tanh,  // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))) (GPT-2's "gelu_new")
-};
 
 // y [N, E] = activation(x [N, E]); y may be x itself. Last strides are 1. NaN propagates. Each is of float32, bfloat16
 // or float16, as with all operations on rows (normalization.h).

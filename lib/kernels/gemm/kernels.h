@@ -21,7 +21,7 @@
 
 #include <cstdint>
 
-#include "headlight/activation.h"
+#include "headlight/activation_kind.h"
 #include "kernels/operand.h"
 
 namespace headlight::kernels {

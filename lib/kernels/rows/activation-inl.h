@@ -1,7 +1,7 @@
 // Pointwise functions along rows.
 #pragma once
 
-#include "headlight/activation.h"
+#include "headlight/activation_kind.h"
 #include "kernels/rows/rows.h"
 #include "kernels/rows/sweep-inl.h"
 #include "simd/math-inl.h"

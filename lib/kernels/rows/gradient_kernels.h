@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "headlight/activation.h"
+#include "headlight/activation_kind.h"
 #include "kernels/rows/rows.h"
 
 namespace headlight::kernels {
