@@ -16,8 +16,6 @@
 namespace headlight::models {
 namespace {
 
-constexpr std::int64_t kMostIds = std::int64_t{1} << 21;  // as many as a vocabulary may have lines
-
 // The five tokens that have names, where a vocabulary has them, found in the text as they are spelt.
 std::vector<AddedToken> named_tokens(const WordPiece& pieces, const TokenizerOptions& options) {
   std::vector<AddedToken> found;
@@ -123,8 +121,8 @@ class Tokenizer::State::Ids final : public WordSink {
   // All words of a part of the text in which no raw token is. False: no more are wanted.
   bool take_text(std::string_view text) {
     if (state_.normalized.empty()) return split_words(text, state_.options, *this);
-    const std::string normalized = normalize(text, state_.options);
-    return take_matches(state_.normalized, normalized,
+    const std::string rest = normalize(text, state_.options);
+    return take_matches(state_.normalized, rest,
                         [this](std::string_view part) { return split_normalized(part, state_.options, *this); });
   }
   // The tokens of a text, and what take_rest(part) makes of what lies between them.
@@ -133,8 +131,8 @@ class Tokenizer::State::Ids final : public WordSink {
     AddedTokens::Search search(tokens, text);
     for (std::size_t at = 0;;) {
       const AddedTokens::Match match = search.next();
-      const std::size_t begin = std::min(match.begin, text.size());
-      if (begin > at && !take_rest(text.substr(at, begin - at))) return false;
+      const std::size_t found = std::min(match.begin, text.size());
+      if (found > at && !take_rest(text.substr(at, found - at))) return false;
       if (match.id < 0) return wants_more();
       ids_.push_back(match.id);
       if (!wants_more()) return false;

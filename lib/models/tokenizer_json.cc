@@ -7,11 +7,10 @@
 #include "headlight/models/errors.h"
 #include "models/basic_tokenizer.h"
 #include "models/folder_keys.h"
+#include "models/vocabulary.h"
 
 namespace headlight::models {
 namespace {
-
-constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
 
 JsonValue needed(const JsonValue& document, const char* key) {
   const auto value = document.object(key);

@@ -9,7 +9,6 @@
 namespace headlight::models {
 namespace {
 
-constexpr std::size_t kMostTokens = std::size_t{1} << 21;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -28,8 +27,8 @@ std::size_t first_invalid(std::string_view text) {
 
 std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path) {
   std::string text;
-  if (tokens.size() > kMostTokens)
-    throw FileError(path, "would have more than " + std::to_string(kMostTokens) + " lines");
+  if (tokens.size() > static_cast<std::size_t>(kMostIds))
+    throw FileError(path, "would have more than " + std::to_string(static_cast<std::size_t>(kMostIds)) + " lines");
   for (std::size_t number = 0; number < tokens.size(); ++number) {
     const std::string& token = tokens[number];
     if (token.find('\n') != std::string::npos || token.ends_with('\r') || first_invalid(token) != token.size() ||
@@ -47,8 +46,8 @@ std::vector<std::string> vocabulary_lines(std::string_view text, const std::stri
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<std::string> lines;
   while (!text.empty()) {
-    if (lines.size() == kMostTokens) {
-      throw FileError(path, "has more than " + std::to_string(kMostTokens) + " lines");
+    if (lines.size() == static_cast<std::size_t>(kMostIds)) {
+      throw FileError(path, "has more than " + std::to_string(static_cast<std::size_t>(kMostIds)) + " lines");
     }
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);

@@ -11,6 +11,8 @@
 namespace headlight::models {
 
 inline constexpr std::uint64_t kLargestVocabularyFile = std::uint64_t{32} << 20;
+// So many tokens it has at most, and ids are below that.
+inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
 
 // The lines of the file's text, without line ends or a byte-order mark. Throws FileError for a line that is not UTF-8
 // or more than 2²¹ of them; `path` names the file there.
