@@ -84,7 +84,7 @@ struct Plan {
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
     panel = depth_step * (numbers.widen != nullptr ? numbers.steps_of_word : 1) * kGemmPanelWidth;
-    const bool needs_none = (is_packed && numbers.widen == nullptr) || (!packs_all && block.columns % kLanes == 0);
+    const bool needs_none = numbers.widen == nullptr && (is_packed || (!packs_all && block.columns % kLanes == 0));
     if (needs_none || panel <= kStackPanel) panel = 0;
     sums_in_c =
         block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
