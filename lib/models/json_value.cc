@@ -14,6 +14,11 @@ constexpr int kDeepest = 64;
 constexpr std::size_t kMostValues = std::size_t{1} << 22;
 constexpr std::uint32_t kNone = UINT32_MAX;
 
+}  // namespace
+
+// With a name, because types that have linkage are made of them.
+namespace json_nodes {
+
 enum class Kind : std::uint8_t { null, boolean, integer, number, string, array, object };
 
 // A part of Document::texts.
@@ -34,7 +39,11 @@ struct Node {
   };
 };
 
-}  // namespace
+}  // namespace json_nodes
+
+using json_nodes::Kind;
+using json_nodes::Node;
+using json_nodes::Text;
 
 struct JsonValue::Document {
   [[nodiscard]] std::string_view text(Text part) const { return std::string_view(texts).substr(part.begin, part.size); }
