@@ -1,19 +1,21 @@
 // The encoder network, from token ids to hidden states.
 #include "headlight/c/network.h"
 
-#include <array>
+#include <new>
+#include <type_traits>
 
 #include "c/attention_options.h"
 #include "c/handles.h"
 #include "c/training.h"
 #include "headlight/layers/encoder.h"
+#include "runtime/parallel.h"
 
 namespace headlight::c {
 namespace {
 
 constexpr const char* kName = "encoder_network";
 
-// Layers that one call may ask: without the heap, since a repeated call allocates nothing.
+// Layers that one call may ask.
 constexpr std::size_t kMostLayers = 64;
 
 EncoderOptions encoder_options(const headlight_encoder_network_options* given) {
@@ -51,13 +53,11 @@ View<float, 2> rows_of(const View<float, 3>& outputs) {
   return {outputs.data, {outputs.extent(1), outputs.extent(2)}, {outputs.stride(1), outputs.stride(2)}};
 }
 
-// What `count` layers are asked.
-struct Access {
-  Access(const headlight_layer_access* given, std::size_t count_) : count(count_) {
-    if (count > kMostLayers) {
-      refuse(kName, "access to " + std::to_string(count) + " layers is asked for, expected at most " +
-                        std::to_string(kMostLayers));
-    }
+// What `count` layers are asked, in scratch memory of the engine: of 64 layers it would be 17 KiB of the stack.
+class Access {
+ public:
+  Access(Engine& engine, const headlight_layer_access* given, std::size_t count)
+      : count_(checked(count)), memory_(engine, layout().bytes(), kName) {
     if (count == 0) return;
     const std::size_t step = required(kName, "access", given).struct_size;
     for (std::size_t number = 0; number < count; ++number) {
@@ -67,14 +67,39 @@ struct Access {
                           ", expected that of access[0], " + std::to_string(step));
       }
       const HeadAccess of_heads = head_access(kName, fields->heads);
-      probabilities[number] = {fields->layer, c::probabilities(kName, fields->probabilities)};
-      heads[number] = {fields->layer, rows_of(of_heads.outputs), of_heads.silenced, rows_of(of_heads.scaled_outputs)};
+      new (probabilities_.in(memory_.data()) + number)
+          LayerProbabilities{fields->layer, c::probabilities(kName, fields->probabilities)};
+      new (heads_.in(memory_.data()) + number)
+          LayerHeads{fields->layer, rows_of(of_heads.outputs), of_heads.silenced, rows_of(of_heads.scaled_outputs)};
     }
   }
 
-  std::size_t count;
-  std::array<LayerProbabilities, kMostLayers> probabilities{};
-  std::array<LayerHeads, kMostLayers> heads{};
+  [[nodiscard]] std::span<const LayerProbabilities> probabilities() const noexcept {
+    return {probabilities_.in(memory_.data()), count_};
+  }
+  [[nodiscard]] std::span<const LayerHeads> heads() const noexcept { return {heads_.in(memory_.data()), count_}; }
+
+ private:
+  static std::size_t checked(std::size_t count) {
+    if (count > kMostLayers) {
+      refuse(kName, "access to " + std::to_string(count) + " layers is asked for, expected at most " +
+                        std::to_string(kMostLayers));
+    }
+    return count;
+  }
+  runtime::ScratchLayout layout() noexcept {
+    runtime::ScratchLayout layout;
+    probabilities_ = layout.add<LayerProbabilities>(count_);
+    heads_ = layout.add<LayerHeads>(count_);
+    return layout;
+  }
+  // Nothing in them is to be destroyed.
+  static_assert(std::is_trivially_destructible_v<LayerProbabilities> && std::is_trivially_destructible_v<LayerHeads>);
+
+  std::size_t count_;
+  runtime::ScratchPart<LayerProbabilities> probabilities_;
+  runtime::ScratchPart<LayerHeads> heads_;
+  runtime::Scratch memory_;
 };
 
 }  // namespace
@@ -93,10 +118,10 @@ headlight_status headlight_encoder_network_forward(const headlight_layer* networ
                                                    const headlight_tensor* hidden, const headlight_layer_access* access,
                                                    size_t count, headlight_error* error) {
   return call(kName, engine, error, [&](Engine& on) {
-    const Access asked(access, count);
+    const Access asked(on, access, count);
     as<Encoder>(kName, network)
-        .forward(on, encoder_input(input), view<float, 2>(kName, "hidden", hidden),
-                 std::span(asked.probabilities).first(count), std::span(asked.heads).first(count));
+        .forward(on, encoder_input(input), view<float, 2>(kName, "hidden", hidden), asked.probabilities(),
+                 asked.heads());
   });
 }
 

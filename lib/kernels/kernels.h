@@ -28,7 +28,7 @@ namespace headlight::kernels {
 [[nodiscard]] const AttentionKernels& attention_kernels(Isa isa) noexcept;
 [[nodiscard]] const TypedAttentionKernels& typed_attention_kernels(Isa isa) noexcept;
 // Null without a feature that multiplies bfloat16.
-[[nodiscard]] const PairAttentionKernels* pair_attention_kernels(InstructionFeatures features) noexcept;
+[[nodiscard]] const AttentionKernels* pair_attention_kernels(InstructionFeatures features) noexcept;
 [[nodiscard]] const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const BackwardRowKernels& typed_backward_row_kernels(Isa isa) noexcept;
 // As pair_attention_kernels().

@@ -34,10 +34,12 @@ inline void normalize_backward(Engine& engine, LayerNorm& norm, View<const float
       x, y_gradient, x_gradient, residual);
 }
 
-// part(in, out, residual) computes out = F(in) + residual; `out` is not given where nobody wants y.
+// part(in, out, residual) computes out = F(in) + residual; `out` is not given where nobody wants y. Not inlined: a
+// layer takes two or three steps, one after another, and their temporaries would all have a place in its frame.
 template <class Part>
-void training_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<const float, 3> x, View<float, 3> inner,
-                   View<float, 3> y, const Dropout& dropout, const RowVisitor& rows, Part part) {
+[[gnu::noinline]] void training_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<const float, 3> x,
+                                     View<float, 3> inner, View<float, 3> y, const Dropout& dropout,
+                                     const RowVisitor& rows, Part part) {
   View<const float, 3> in = x;
   View<float, 3> out = inner;
   if (norm == Norm::pre) {
@@ -69,9 +71,10 @@ struct StepGradients {
 // The lines of training_step(), from the last to the first. part(in, out_gradient, in_gradient, residual) writes the
 // gradient of F's input + residual. x_gradient may be y_gradient.
 template <class Part>
-void training_step_backward(Engine& engine, Norm norm, LayerNorm& layer_norm, View<const float, 3> x,
-                            View<const float, 3> inner, View<const float, 3> y_gradient, View<float, 3> x_gradient,
-                            const Dropout& dropout, const RowVisitor& rows, const StepGradients& memory, Part part) {
+[[gnu::noinline]] void training_step_backward(Engine& engine, Norm norm, LayerNorm& layer_norm, View<const float, 3> x,
+                                              View<const float, 3> inner, View<const float, 3> y_gradient,
+                                              View<float, 3> x_gradient, const Dropout& dropout, const RowVisitor& rows,
+                                              const StepGradients& memory, Part part) {
   View<const float, 3> sum_gradient = y_gradient;
   if (norm == Norm::post) {
     normalize_backward(engine, layer_norm, inner, y_gradient, memory.sum, {}, rows);

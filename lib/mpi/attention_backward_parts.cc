@@ -34,8 +34,7 @@ bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept {
     for (std::int64_t h = 0; h < log_sum_exp.extent(1); ++h) {
       for (std::int64_t i = 0; i < log_sum_exp.extent(2); ++i) {
         const float of_row = log_sum_exp(b, h, i);
-        const auto in_log2 = static_cast<float>(-std::numbers::log2e * static_cast<double>(of_row));
-        if (of_row != -INFINITY && ops::is_large_row(in_log2)) return true;
+        if (of_row != -INFINITY && ops::is_large_row(ops::in_log2(of_row))) return true;
       }
     }
   }

@@ -33,8 +33,8 @@ inline constexpr float kExp2Coefficients[] = {1.0f,           0x1.62e424p-1f, 0x
 // 2ˣ for x ≤ 0, the weight of a softmax: at most 1.8 ULP (2.1 without kHasFma), subnormal results included; exactly 1
 // for ±0; exactly +0 for x ≤ −150 and −∞. As rounding may leave an argument a little above 0, it is as good up to x =
 // 64, and no further.
-HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
 #if defined(HEADLIGHT_HAS_SCALEF)
+HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
   // vreduceps instead of the clamp, the rounding and the difference is two instructions less, but slower with g++ 12;
   // so is shifting into the exponent, as below. Where the result is zero nothing is computed: finding an underflow
   // takes Intel's cores many times as long as a vector, and hidden keys, at −∞, are common.
@@ -42,19 +42,37 @@ HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
   const Vec n = round(x);
   const Vec fraction = sub_where(nonzero, x, n);
   return scale_by_power_of_two_where(nonzero, polynomial(fraction, kExp2Coefficients), n);
+}
 #else
+// The same of −152 ≤ x.
+HEADLIGHT_INLINE Vec exp2_bounded(Vec x) {
   // The offset leaves n + 127 + 25 in the low bits: 2ⁿ⁺²⁵ is a float for −151 ≤ n ≤ 102. The factor 2⁻²⁵ is in the
   // coefficients, so the one product at the end rounds correctly into the subnormal numbers. (Adding to the exponent
-  // instead would save nothing, end at 2⁻¹²⁶ and turn some NaN into numbers.) The clamp leaves no bits: a factor of 0,
-  // whose product is exact, while one that underflows takes Intel's cores many times as long as a vector.
+  // instead would save nothing, end at 2⁻¹²⁶ and turn some NaN into numbers.) What is below −151.5 has a
+  // factor of 0, whose product is exact, while one that underflows takes Intel's cores many times as long as a vector.
   constexpr float kOffset = kRoundingOffset + 127.0f + 25.0f;
   constexpr float kScaled[] = {0x1p-25f * kExp2Coefficients[0], 0x1p-25f * kExp2Coefficients[1],
                                0x1p-25f * kExp2Coefficients[2], 0x1p-25f * kExp2Coefficients[3],
                                0x1p-25f * kExp2Coefficients[4], 0x1p-25f * kExp2Coefficients[5]};
-  const Vec bounded = max(broadcast(-152.0f), x);
-  const Vec shifted = add(bounded, broadcast(kOffset));
-  const Vec fraction = sub(bounded, sub(shifted, broadcast(kOffset)));
+  const Vec shifted = add(x, broadcast(kOffset));
+  const Vec fraction = sub(x, sub(shifted, broadcast(kOffset)));
   return mul(polynomial(fraction, kScaled), as_float(shift_left<23>(as_int(shifted))));
+}
+HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) { return exp2_bounded(max(broadcast(-152.0f), x)); }
+#endif
+
+// 2 to the power of x · log₂ e, rounded, for x ≤ 0: eˣ where x itself is exact, as differences from a row's maximum
+// are. What is below the floats ends as 0 before it is multiplied: the product of −FLT_MAX would overflow.
+HEADLIGHT_INLINE Vec exp_nonpositive(Vec x) {
+  const Vec log2_e = broadcast(kLog2E);
+#if defined(HEADLIGHT_HAS_SCALEF)
+  // The largest x whose product is −150 or less.
+  const LaneBits nonzero = not_less_equal(x, broadcast(-0x1.9fe368p+6f));
+  const Vec scaled = mul_where(nonzero, x, log2_e);
+  const Vec n = round(scaled);
+  return scale_by_power_of_two_where(nonzero, polynomial(sub(scaled, n), kExp2Coefficients), n);
+#else
+  return exp2_bounded(mul(max(broadcast(-0x1.a56666p+6f), x), log2_e));  // −151.99
 #endif
 }
 
@@ -125,7 +143,7 @@ HEADLIGHT_INLINE Vec tanh_from_half(Vec a) {
 HEADLIGHT_INLINE Vec tanh(Vec x) {
   // tanh a = a + a³ (…) in a² for a < 0.625, relative error 4.5e-9.
   constexpr float kCoefficients[] = {-0x1.555532p-2f, 0x1.1106f6p-3f, -0x1.b835a4p-5f, 0x1.51f8cep-6f, -0x1.750ce4p-8f};
-  const Vec a = abs(x);
+  const Vec a = min(broadcast(10.0f), abs(x));  // a square that overflows would be the only sign of it
   const Vec square = mul(a, a);
   const Vec small = fma(mul(a, square), polynomial(square, kCoefficients), a);
   return copysign(select(less(a, broadcast(0.625f)), small, tanh_from_half(a)), x);

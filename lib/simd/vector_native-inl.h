@@ -42,6 +42,9 @@ using LaneBits = __mmask16;
 HEADLIGHT_INLINE LaneBits not_less_equal(Vec a, Vec b) {
   return _mm512_cmp_ps_mask(to_native(a), to_native(b), _CMP_NLE_UQ);
 }
+HEADLIGHT_INLINE Vec mul_where(LaneBits chosen, Vec a, Vec b) {
+  return from_native(_mm512_maskz_mul_ps(chosen, to_native(a), to_native(b)));
+}
 HEADLIGHT_INLINE Vec sub_where(LaneBits chosen, Vec a, Vec b) {
   return from_native(_mm512_maskz_sub_ps(chosen, to_native(a), to_native(b)));
 }
@@ -282,7 +285,8 @@ HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
 HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
   return from_native_int(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four_bytes(from))));
 }
-HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
+// Calls: four choices each, which would stand in every tile that may end within a vector.
+[[gnu::noinline]] inline Vec load_partial(const float* from, int count) {
   if (count >= 4) return from_native(_mm_loadu_ps(from));
   __m128 v = _mm_setzero_ps();
   if (count >= 2) v = _mm_loadl_pi(v, reinterpret_cast<const __m64*>(from));
@@ -290,7 +294,7 @@ HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
   if (count == 3) v = _mm_insert_ps(v, _mm_load_ss(from + 2), 0x20);
   return from_native(v);
 }
-HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
+[[gnu::noinline]] inline void store_partial(Vec v, float* to, int count) {
   const __m128 native = to_native(v);
   if (count >= 4) return _mm_storeu_ps(to, native);
   if (count >= 2) _mm_storel_pi(reinterpret_cast<__m64*>(to), native);

@@ -4,6 +4,7 @@
 #include "kernels/attention/pairs_short-inl.h"
 #include "kernels/attention/probabilities-inl.h"
 #include "kernels/attention/sweep-inl.h"
+#include "kernels/attention/typed_rows-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
@@ -31,16 +32,34 @@ void sweep_pairs(const kernels::AttentionSweep& sweep) noexcept {
 
 }  // namespace
 
-extern const kernels::PairAttentionKernels pair_attention_kernels;
-const kernels::PairAttentionKernels pair_attention_kernels = {
+extern const kernels::AttentionKernels pair_attention_kernels;
+const kernels::AttentionKernels pair_attention_kernels = {
+    .lanes = kLanes,
+    .query_rows = kBlockRows,
+    .key_panel = kKeyPanel,
+    .value_panel = kValuePanel,
+    .wide_rows = kWideRows,
+    .wide_columns = kWideVectors * kLanes,
+    .sweep_rows = kSweepTiles * kBlockRows,
+    .narrow_sweep_rows = kNarrowSweepRows,
+    .sweeps_parts = true,
+    .short_rows = kShortRows,
+    .short_keys = kShortKeys,
+    .numbers_of_word = 2,
     .attend_block = attend_pairs,
     .attend_sweep = sweep_pairs,
     .attend_short = attend_short_of<ShortPairs>,
     .probability_tile = probability_tile<KeyPairs>,
     .score_tile = score_tile<KeyPairs>,
+    .modify_row = modify_row,
+    .merge = merge,
+    .finish = finish_typed,
     .pack_keys = pack_key_pairs,
     .pack_values = pack_value_pairs,
     .copy_rows = copy_pairs,
+    .drop_weights = drop_weights_of_sequence,
+    .all_finite = all_typed_finite,
+    .narrow_rows = narrow_rows,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -203,7 +203,7 @@ void block_values(const kernels::AttentionBlock& block, const RowFactors& factor
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
     panel_values<Values, false>(block, factors, column, smaller(kValuePanel, whole - column));
   }
-  if constexpr (!Values::kPanelsOnly) {
+  if constexpr (!Values::kPanelsOnly && kLanes > 1) {
     if (whole < block.keys.value_dim) panel_values<Values, true>(block, factors, whole, block.keys.value_dim - whole);
   }
 }
@@ -263,6 +263,7 @@ HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
 template <class Weights = FloatWeights>
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
   const Vec scale = broadcast(block.modifiers.exponent_scale);
+  const bool low = may_be_low(block.modifiers);
   const Vec of_sink = select(mask_first(1), broadcast(1.0f), zero());
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; r += kLanes) store(broadcast(-kInfinity), running + r);
@@ -284,8 +285,14 @@ inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockR
     if (ahead) prefetch_rows(block, r);
     float* scores = block.scores + r * block.scores_stride;
     const bool large = is_large(minus_maximum[r]);
-    if (large) scale_scores(scores, rows.vectors[r], scale);
-    Vec sum = weigh<Weights>(scores, rows.vectors[r], large ? broadcast(1.0f) : scale, broadcast(minus_maximum[r]));
+    const Vec minus = broadcast(minus_maximum[r]);
+    if (large) scale_scores(scores, rows.vectors[r], scale, minus);
+    Vec sum;
+    if (low && !large) {
+      sum = weigh_low<Weights>(scores, rows.vectors[r], scale, minus);
+    } else {
+      sum = weigh<Weights>(scores, rows.vectors[r], large ? broadcast(1.0f) : scale, minus);
+    }
     float* sums = block.state.sums + r * kLanes;
     if (!block.state.first) {
       const Vec kept = block.state.sink_only ? of_sink : load(sums);

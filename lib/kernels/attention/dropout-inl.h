@@ -26,6 +26,7 @@ inline void drop_weights(const kernels::AttentionDropout& dropout, const kernels
       const std::int64_t from = at + k * kLanes;
       const int count = static_cast<int>(smaller(kLanes, last - from));
       if (count <= 0) break;
+      if (from + kLanes <= first) continue;  // no weights: what lies there may be anything
       const Vec factors = keep_where_at_least(words[k], dropout.threshold, scale);
       store_lanes(mul(load_lanes(weights + from, count), factors), weights + from, count);
     }

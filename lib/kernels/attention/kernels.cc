@@ -2,18 +2,15 @@
 #include "kernels/attention/kernels.h"
 
 #include "kernels/attention/block-inl.h"
+#include "kernels/attention/float_kernels.h"
 #include "kernels/attention/probabilities-inl.h"
 #include "kernels/attention/short-inl.h"
 #include "kernels/attention/sweep-inl.h"
+#include "kernels/attention/typed_rows-inl.h"
 #include "kernels/rows/sweep-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
-
-void drop_weights_of_sequence(const kernels::AttentionDropout& dropout, const kernels::DropoutPlace& place,
-                              std::int64_t keys, float* weights) noexcept {
-  drop_weights(dropout, place, 0, 0, keys, weights);
-}
 
 float finish_float32(const kernels::AttentionState& state, std::int64_t value_dim, NumberType, void* out) noexcept {
   return finish<StoredFloat32>(state, value_dim, static_cast<float*>(out));
@@ -26,6 +23,11 @@ void copy_float32_rows(const kernels::Operand& from, float factor, std::int64_t 
 
 }  // namespace
 
+void attend_float_block(const kernels::AttentionBlock& block) noexcept { attend_block(block); }
+void attend_short_floats(const kernels::AttentionShort& head) noexcept { attend_short_of<ShortFloats>(head); }
+void float_probabilities(const kernels::ProbabilityTile& tile) noexcept { probability_tile<TileVectors>(tile); }
+void float_scores(const kernels::ScoreTile& tile) noexcept { score_tile<TileVectors>(tile); }
+
 extern const kernels::AttentionKernels attention_kernels;
 const kernels::AttentionKernels attention_kernels = {
     .lanes = kLanes,
@@ -34,14 +36,17 @@ const kernels::AttentionKernels attention_kernels = {
     .value_panel = kValuePanel,
     .wide_rows = kWideRows,
     .wide_columns = kWideVectors * kLanes,
+    .sweep_rows = kSweepTiles * kBlockRows,
+    .narrow_sweep_rows = kNarrowSweepRows,
+    .sweeps_parts = true,
     .short_rows = kShortRows,
     .short_keys = kShortKeys,
     .numbers_of_word = 1,
-    .attend_block = attend_block,
+    .attend_block = attend_float_block,
     .attend_sweep = attend_sweep,
-    .attend_short = attend_short_of<ShortFloats>,
-    .probability_tile = probability_tile<TileVectors>,
-    .score_tile = score_tile<TileVectors>,
+    .attend_short = attend_short_floats,
+    .probability_tile = float_probabilities,
+    .score_tile = float_scores,
     .modify_row = modify_row,
     .merge = merge,
     .finish = finish_float32,

@@ -218,6 +218,11 @@ struct AttentionKernels {
   // A sweep over one head keeps the sums of so many rows and columns of values in registers from key to key.
   int wide_rows;
   int wide_columns;
+  // Up to so many rows are swept where keys and values lie, and more have them packed; and how many the table of
+  // operands that are not floats sweeps, which never sweeps values that end within a vector.
+  int sweep_rows;
+  int narrow_sweep_rows;
+  bool sweeps_parts;
   int short_rows;  // most rows of attend_short
   int short_keys;  // and most keys
   // Neighbours of a query or key row that a product takes at once, and keys whose values it does. Where it is 2, they
@@ -267,40 +272,21 @@ struct AttentionKernels {
                       NumberType type, void* to, std::int64_t stride) noexcept;
 };
 
-// Those of them that read or write what a caller handed in, for operands of any type that says itself what it is, where
-// AttentionKernels knows float32 alone. Sums, and what is between the operands, are the same: a number of 16 bits is
-// widened as it is read, which is exact, one of 8 multiplied by its row's scale, and out is rounded as it is written.
+// Those of operands of any type that floats can be stored in, which say themselves what they are. Sums, and what is
+// between the operands, are float32's: a number of 16 bits is widened as it is read, which is exact, one of 8
+// multiplied by its row's scale, and out is rounded as it is written.
 struct TypedAttentionKernels {
-  void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
-  float (*finish)(const AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept;
-  void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
-  void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
-                      std::int64_t panel_stride) noexcept;
-  void (*copy_rows)(const Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) noexcept;
-  bool (*all_finite)(const Operand& from, std::int64_t rows, std::int64_t columns) noexcept;
-  void (*narrow_rows)(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
-                      NumberType type, void* to, std::int64_t stride) noexcept;
+  AttentionKernels attention;
   // scales[r] = max_d |from[r][d]| / 127, at least 2⁻¹²⁶, NaN where a number is infinite or NaN; to[r][d] = from[r][d]
   // · (1 / scales[r]) to nearest even, 0 where that is NaN.
   void (*quantize_rows)(const Operand& from, std::int64_t rows, std::int64_t columns, std::int8_t* to,
                         std::int64_t stride, float* scales, std::int64_t scale_stride) noexcept;
 };
 
-// Those of them that multiply bfloat16 by bfloat16, for queries, keys and values that are, and an even head_dim: pairs
-// of neighbours, added as vdpbf16ps does, where a product was widened before. The weights are rounded once they are
-// summed. All else is that of TypedAttentionKernels. pack_keys(): [⌈keys / key_panel⌉][head_dim / 2][key_panel] words;
-// pack_values(): [⌈keys / 2⌉][width] words a panel, zeros for a key that is not there; copy_rows(): [rows][columns / 2]
-// words, for a factor of ±1 or 0. attend_short() takes rows of queries and keys and panels of values as they make them.
-struct PairAttentionKernels {
-  void (*attend_block)(const AttentionBlock& block) noexcept;
-  void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
-  void (*attend_short)(const AttentionShort& head) noexcept;
-  void (*probability_tile)(const ProbabilityTile& tile) noexcept;
-  void (*score_tile)(const ScoreTile& tile) noexcept;
-  void (*pack_keys)(const Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept;
-  void (*pack_values)(const Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
-                      std::int64_t panel_stride) noexcept;
-  void (*copy_rows)(const Operand& from, float factor, std::int64_t rows, std::int64_t columns, float* to) noexcept;
-};
+// A third table multiplies bfloat16 by bfloat16, for queries, keys and values that are, and an even head_dim: pairs of
+// neighbours, added as vdpbf16ps does, where a product was widened before. The weights are rounded once they are
+// summed. pack_keys(): [⌈keys / key_panel⌉][head_dim / 2][key_panel] words; pack_values(): [⌈keys / 2⌉][width] words a
+// panel, zeros for a key that is not there; copy_rows(): [rows][columns / 2] words, for a factor of ±1 or 0.
+// attend_short() takes rows of queries and keys and panels of values as they make them.
 
 }  // namespace headlight::kernels

@@ -5,6 +5,7 @@
 #include "kernels/attention/score_modifiers-inl.h"
 #include "kernels/attention/scores-inl.h"
 #include "kernels/attention/softmax-inl.h"
+#include "kernels/attention/values-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
@@ -54,7 +55,7 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
     if (begin < end && tile.modifiers.asked != 0) apply_modifiers(tile.modifiers, r, begin, end, row);
     const Vec minus_maximum = broadcast(-tile.maximum[r]);
     const bool large = is_large(tile.maximum[r]);
-    const Vec factor = broadcast(1.0f / tile.sum[r]);
+    const Vec factor = row_end(tile.sum[r]).inverse;
     for (int j = 0; j < tile.keys; j += kLanes) {
       const int count = static_cast<int>(smaller(kLanes, tile.keys - j));
       const int hidden = static_cast<int>(larger(0, smaller(kLanes, begin - j)));
@@ -62,7 +63,8 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
       Vec p = zero();
       if (hidden < visible && tile.sum[r] != 0.0f) {
         const Vec score = load(row + j);
-        const Vec distance = large ? add(scaled(score, scale), minus_maximum) : fma(score, scale, minus_maximum);
+        const Vec distance = large ? add(scaled_beside(score, scale, minus_maximum), minus_maximum)
+                                   : fma(max(broadcast(kLowestScore), score), scale, minus_maximum);
         p = mul(exp2_nonpositive(distance), factor);
         // A masked key of a row that is NaN is still masked; a score of −inf that the row sees is not.
         p = select(mask_first(hidden), zero(), select(mask_first(visible), p, zero()));

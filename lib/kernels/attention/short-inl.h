@@ -37,9 +37,10 @@ HEADLIGHT_INLINE void turn_rows(const float* from, std::int64_t stride, std::int
 
 // Keys that are scored at once: chains enough to hide how long one step takes, sums few enough for the registers.
 template <int kVectors>
-inline constexpr int kScoredKeys = kVectors == 1  ? larger(kLanes, 8)
-                                   : kLanes == 16 ? 12
-                                                  : 6;
+inline constexpr int kScoredKeys = kLanes == 1     ? 2
+                                   : kVectors == 1 ? larger(kLanes, 8)
+                                   : kLanes == 16  ? 12
+                                                   : 6;
 
 // scores[j][r] = Σ_d key[j][d] · columns[d][r] for all keys of a head, in equal shares: few chains wait for themselves.
 // The tile's rows are keys here, and its vectors rows.
@@ -131,7 +132,7 @@ HEADLIGHT_INLINE Vec weigh_columns(const kernels::AttentionShort& head, float* s
   for (std::int64_t j = 0; j < head.keys.count; ++j) {
     const Vec score = load(scores + j * kWidth);
     Vec distance = fma(score, scale, minus_maximum);
-    if (any_large) distance = select(small, distance, add(scaled(score, scale), minus_maximum));
+    if (any_large) distance = select(small, distance, add(scaled_beside(score, scale, minus_maximum), minus_maximum));
     store(exp2_nonpositive(distance), scores + j * kWidth);
   }
   const Vec sums = sum_of_columns<kWidth>(scores, head.keys.count);
@@ -188,8 +189,10 @@ HEADLIGHT_INLINE void short_values(const kernels::AttentionShort& head, const fl
   for (std::int64_t column = 0; column < whole; column += kValuePanel) {
     short_panel<Numbers, false>(head, weights, width, inverse, column, smaller(kValuePanel, whole - column));
   }
-  if (whole == head.keys.value_dim) return;
-  short_panel<Numbers, true>(head, weights, width, inverse, whole, head.keys.value_dim - whole);
+  if constexpr (kLanes > 1) {
+    if (whole == head.keys.value_dim) return;
+    short_panel<Numbers, true>(head, weights, width, inverse, whole, head.keys.value_dim - whole);
+  }
 }
 
 static_assert(kRowSlots >= kLanes, "RowFactors has room for fewer rows than block_values() is handed here");
@@ -242,8 +245,9 @@ void attend_short_rows(const kernels::AttentionShort& head) {
   for (int r = 0; r < kWidth; r += kLanes) {
     if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
     const Vec sum = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
-    store(div(broadcast(1.0f), sum), inverse + r);
-    any_empty = any_empty || any_of(equal(sum, zero()));
+    const Mask empty = equal(sum, zero());
+    store(div(broadcast(1.0f), select(empty, broadcast(1.0f), sum)), inverse + r);
+    any_empty = any_empty || any_of(empty);
   }
   if (head.all_seen && !any_empty) {
     return short_values<Numbers>(head, Numbers::weights_of(scores, head.keys.count, kWidth), kWidth, inverse);

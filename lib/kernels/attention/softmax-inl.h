@@ -9,13 +9,30 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr float kLargest = 3.40282347e38f;
 
-// A finite score must not become infinite by the change of unit: a row whose every key carries −FLT_MAX still sees them
-// all. NaN stays: max and min give their second operand where one is NaN.
-HEADLIGHT_INLINE Vec bounded(Vec score) { return min(broadcast(kLargest), max(broadcast(-kLargest), score)); }
+// Scores beyond that are multiplied and compared with care: a result that overflows would be a trap of a host that asks
+// for it. There are hardly any.
+inline constexpr float kCareful = 0x1p100f;
+inline constexpr float kCarefulScale = 0x1p27f;
 
-// exponent_scale · score, in units of log 2.
+// scaled() where some score is that large. A quarter of it is multiplied, and bounded, which has the same digits.
+[[gnu::noinline]] inline Vec scaled_carefully(Vec score, Vec exponent_scale) {
+  const Vec size = abs(score);
+  const Mask is_large = less(broadcast(kCareful), size);
+  const Vec quarter = mul(mul(score, select(is_large, broadcast(0.25f), broadcast(1.0f))), exponent_scale);
+  const Vec largest = select(is_large, broadcast(kLargest / 4), broadcast(kLargest));
+  const Vec bounded = min(largest, max(neg(largest), quarter));
+  return select(equal(size, broadcast(kInfinity)), score,
+                mul(bounded, select(is_large, broadcast(4.0f), broadcast(1.0f))));
+}
+
+// exponent_scale · score, in units of log 2. A finite score must not become infinite by the change of unit: a row whose
+// every key carries −FLT_MAX still sees them all. NaN stays.
 HEADLIGHT_INLINE Vec scaled(Vec score, Vec exponent_scale) {
-  return select(equal(abs(score), broadcast(kInfinity)), score, bounded(mul(score, exponent_scale)));
+  const Vec size = abs(score);
+  const Mask is_large = mask_or(less(broadcast(kCareful), size), less(broadcast(kCarefulScale), exponent_scale));
+  if (__builtin_expect(any_of(mask_and(is_large, less(size, broadcast(kInfinity)))), 0))
+    return scaled_carefully(score, exponent_scale);
+  return mul(score, exponent_scale);
 }
 
 // The vectors of a row's scores that hold keys begin … end − 1.
@@ -52,10 +69,27 @@ inline Vec maximum_with(Vec running, const float* scores, VectorRange range) {
 inline constexpr float kLargeScore = 0x1p24f;
 inline bool is_large(float maximum) { return maximum >= kLargeScore || maximum <= -kLargeScore; }
 
-inline void scale_scores(float* scores, VectorRange range, Vec exponent_scale) {
+// Beside a maximum that is large and positive, what is below 0 weighs nothing, and the distance from it might overflow:
+// it counts as 0, which weighs nothing either.
+HEADLIGHT_INLINE Vec least_beside(Vec minus_maximum) {
+  return select(less(minus_maximum, broadcast(-kLargeScore)), zero(), broadcast(-kInfinity));
+}
+// Scores of a row whose maximum is large; the scale may be negative, and −∞ stays what it is.
+HEADLIGHT_INLINE Vec scaled_beside(Vec score, Vec exponent_scale, Vec minus_maximum) {
+  return max(least_beside(minus_maximum), scaled_carefully(score, exponent_scale));
+}
+[[gnu::noinline]] inline void scale_scores(float* scores, VectorRange range, Vec exponent_scale, Vec minus_maximum) {
   for (std::int64_t v = range.begin; v < range.end; ++v) {
-    store(scaled(load(scores + v * kLanes), exponent_scale), scores + v * kLanes);
+    store(scaled_beside(load(scores + v * kLanes), exponent_scale, minus_maximum), scores + v * kLanes);
   }
+}
+
+// Beside a maximum that is not large such a score weighs nothing, and a lower one could overflow as it changes its
+// unit: it is computed with this in its place, where modifiers may have made it so low.
+inline constexpr float kLowestScore = -0x1p126f;
+HEADLIGHT_INLINE bool may_be_low(const kernels::ScoreModifiers& modifiers) {
+  return kernels::asks_for(modifiers.asked, kernels::ScoreModifier::bias) ||
+         kernels::asks_for(modifiers.asked, kernels::ScoreModifier::slope);
 }
 
 // What becomes of a row's weights: they stay floats, where their scores lay. Of put() `vector` is even.
@@ -70,14 +104,16 @@ struct FloatWeights {
 };
 
 // score ← exp2(scale · score − maximum); returns their sums by lane: even and odd vectors of the block apart, each in
-// ascending order, then added. A maximum of −inf (nothing visible) must be given as 0.
-template <class Weights>
+// ascending order, then added. A maximum of −inf (nothing visible) must be given as 0. kLow: see kLowestScore.
+template <class Weights, bool kLow = false>
 inline Vec weigh(float* scores, VectorRange range, Vec scale, Vec minus_maximum) {
   Vec even = zero();
   Vec odd = zero();
   std::int64_t v = range.begin;
   const auto weight = [&](std::int64_t vector) __attribute__((always_inline)) {
-    return exp2_nonpositive(fma(load(scores + vector * kLanes), scale, minus_maximum));
+    Vec score = load(scores + vector * kLanes);
+    if constexpr (kLow) score = max(broadcast(kLowestScore), score);
+    return exp2_nonpositive(fma(score, scale, minus_maximum));
   };
   if (v % 2 != 0 && v < range.end) {
     odd = weight(v);
@@ -97,6 +133,11 @@ inline Vec weigh(float* scores, VectorRange range, Vec scale, Vec minus_maximum)
     Weights::put_one(last, scores, v);
   }
   return add(even, odd);
+}
+
+template <class Weights>
+[[gnu::noinline]] Vec weigh_low(float* scores, VectorRange range, Vec scale, Vec minus_maximum) {
+  return weigh<Weights, true>(scores, range, scale, minus_maximum);
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -17,6 +17,11 @@ HEADLIGHT_INLINE MergeWeights merge_weights(Vec running, Vec block) {
   const Vec maximum = max(running, block);
   // −inf − (−inf) would be NaN: where neither has seen anything, both weigh 0.
   const Vec finite = select(equal(maximum, broadcast(-kInfinity)), zero(), maximum);
+  if (__builtin_expect(any_of(less(broadcast(kCareful), finite)), 0)) {
+    const Vec least = least_beside(neg(finite));
+    running = max(least, running);
+    block = max(least, block);
+  }
   return {maximum, exp2_nonpositive(sub(running, finite)), exp2_nonpositive(sub(block, finite))};
 }
 

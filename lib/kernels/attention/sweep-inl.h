@@ -237,7 +237,7 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     float* scores = block.scores + r * block.scores_stride;
     const bool large = is_large(minus_maximum[r]);
-    if (large) scale_scores(scores, {0, 1}, scale);
+    if (large) scale_scores(scores, {0, 1}, scale, broadcast(minus_maximum[r]));
     const Vec factor = large ? broadcast(1.0f) : scale;
     const Vec weights = exp2_nonpositive(fma(load(scores), factor, broadcast(minus_maximum[r])));
     store(weights, scores);

@@ -205,8 +205,13 @@ HEADLIGHT_INLINE To ended_after(const From& b, int lanes) {
 
 // One or two rows have room for twice the columns, so that a row of memory of up to 128 floats is read in one go.
 inline constexpr int kWideRows = 2;
-inline constexpr int kWideVectors = 2 * kValueVectors;
+inline constexpr int kWideVectors = kLanes == 1 ? kValueVectors : 2 * kValueVectors;
 constexpr std::int64_t sweep_vectors(std::int64_t rows) { return rows <= kWideRows ? kWideVectors : kValueVectors; }
+
+// Whether values may end within a vector: of numbers that are widened such are packed, for they are rare.
+template <class Numbers>
+inline constexpr bool kSweepsParts = kLanes > 1 &&
+                                     (sizeof(typename Numbers::Storage) == sizeof(float) || Numbers::kOfColumn > 1);
 
 // Columns in panels of whole vectors, a partial vector by itself.
 template <class Numbers>
@@ -221,11 +226,13 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
     tile.b.at += columns;
     tile.finish.sums += columns;
   }
-  const int lanes = static_cast<int>(value_dim % kLanes);
-  if (lanes == 0) return;
-  value_tile_of<SweepValues<Numbers>::template Tile, true>(
-      rows, lanes)({tile.a, ended_after<typename SweepValues<Numbers>::template Memory<true>>(tile.b, lanes),
-                    tile.depth, tile.finish});
+  if constexpr (kSweepsParts<Numbers>) {
+    const int lanes = static_cast<int>(value_dim % kLanes);
+    if (lanes == 0) return;
+    value_tile_of<SweepValues<Numbers>::template Tile, true>(
+        rows, lanes)({tile.a, ended_after<typename SweepValues<Numbers>::template Memory<true>>(tile.b, lanes),
+                      tile.depth, tile.finish});
+  }
 }
 
 // Of the keys [first, last), tile of rows by tile: together(r, rows, from, to) for those that all of its rows see, in

@@ -20,15 +20,22 @@ inline constexpr int kTileVectors = 4;
 #else
 inline constexpr int kTileVectors = 2;
 #endif
-inline constexpr int kScoreRows = 6;
-inline constexpr int kValueRows = 6;
+// Plain C++ has tiles of 2 × 2: it is there for machines without vectors, and code that they alone would miss.
+inline constexpr int kScoreRows = kLanes == 1 ? 2 : 6;
+inline constexpr int kValueRows = kLanes == 1 ? 2 : 6;
 inline constexpr int kScoreVectors = kTileVectors;
 inline constexpr int kValueVectors = kTileVectors;
 // Of so few vectors of values a whole block has its sums in registers at once: half as many passes over the values, in
 // a loop twice as long. Of a single vector that gains too little for its code.
-inline constexpr int kNarrowVectors = kValueRows * kValueVectors / kBlockRows;
+inline constexpr int kNarrowVectors = larger(kValueRows * kValueVectors / kBlockRows, 1);
 inline constexpr int kKeyPanel = kScoreVectors * kLanes;
 inline constexpr int kValuePanel = kValueVectors * kLanes;
+
+// Rows are few up to so many blocks: packing the keys would cost as much as turning them once for each block. Of
+// numbers that are widened on the way only vectors of eight lanes and more have tiles; other instruction sets widen a
+// panel at a time, as it is packed.
+inline constexpr int kSweepTiles = 2;
+inline constexpr int kNarrowSweepRows = kLanes >= 8 || kTarget == Target::neon ? kSweepTiles * kBlockRows : 0;
 
 // Rows of a block rounded up to whole vectors, for numbers that there is one of for each row.
 inline constexpr int kRowSlots = round_up(kBlockRows, kLanes);

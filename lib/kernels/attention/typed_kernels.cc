@@ -1,33 +1,31 @@
 // Compiled once per instruction set: attention over operands of any type that floats can be stored in.
+#include "kernels/attention/float_kernels.h"
 #include "kernels/attention/kernels.h"
+#include "kernels/attention/short-inl.h"
 #include "kernels/attention/sweep-inl.h"
+#include "kernels/attention/typed_rows-inl.h"
 #include "kernels/numbers-inl.h"
-#include "kernels/rows/convert_rows-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
 
 // Values go into sums of their own, from memory or not: the other way in which attend_sweep() has them would double the
-// code of this file.
-void attend_typed_sweep(const kernels::AttentionSweep& sweep) noexcept {
-  const BlockRange range = range_of_sweep(sweep);
-  with_rows(sweep.block.keys.key.type, [&](auto numbers) { sweep_scores<decltype(numbers)>(sweep, range); });
-  RowFactors factors[kernels::kMaxSweepHeads];
-  weigh_heads(sweep, range, factors);
-  with_rows(sweep.block.keys.value.type, [&](auto numbers) {
-    using Numbers = decltype(numbers);
-    if (!wants_exact_values(sweep.block)) return sweep_values<Numbers>(sweep, range, factors);
-    for (std::int64_t head = 0; head < sweep.heads; ++head) {
-      block_values_exactly<Numbers>(block_of(sweep, head), factors[head]);
-    }
-  });
-}
-
-float finish_typed(const kernels::AttentionState& state, std::int64_t value_dim, NumberType type, void* out) noexcept {
-  return with_numbers(type, [&](auto numbers) {
-    using Numbers = decltype(numbers);
-    return finish<Numbers>(state, value_dim, static_cast<typename Numbers::Storage*>(out));
-  });
+// code of this file. Where kNarrowSweepRows is 0 nobody calls it, and there is no code for it.
+template <bool kSweeps>
+void attend_typed_sweep([[maybe_unused]] const kernels::AttentionSweep& sweep) noexcept {
+  if constexpr (kSweeps) {
+    const BlockRange range = range_of_sweep(sweep);
+    with_rows(sweep.block.keys.key.type, [&](auto numbers) { sweep_scores<decltype(numbers)>(sweep, range); });
+    RowFactors factors[kernels::kMaxSweepHeads];
+    weigh_heads(sweep, range, factors);
+    with_rows(sweep.block.keys.value.type, [&](auto numbers) {
+      using Numbers = decltype(numbers);
+      if (!wants_exact_values(sweep.block)) return sweep_values<Numbers>(sweep, range, factors);
+      for (std::int64_t head = 0; head < sweep.heads; ++head) {
+        block_values_exactly<Numbers>(block_of(sweep, head), factors[head]);
+      }
+    });
+  }
 }
 
 void pack_typed_keys(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim, float* panels) noexcept {
@@ -38,16 +36,6 @@ void pack_typed_values(const kernels::Operand& value, std::int64_t keys, std::in
                        std::int64_t panel_stride) noexcept {
   with_rows(value.type,
             [&](auto numbers) { pack_values<decltype(numbers)>(value, keys, value_dim, panels, panel_stride); });
-}
-
-void copy_typed_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
-                     float* to) noexcept {
-  with_rows(from.type, [&](auto numbers) { scaled_rows<decltype(numbers)>(from, factor, rows, columns, to); });
-}
-
-bool all_typed_finite(const kernels::Operand& from, std::int64_t rows, std::int64_t columns) noexcept {
-  if (from.type == NumberType::int8) return all_scales_finite(from, rows);
-  return with_numbers(from.type, [&](auto numbers) { return all_finite<decltype(numbers)>(from, rows, columns); });
 }
 
 // The largest magnitude of a row, and 0, or NaN where one of its numbers is not finite.
@@ -89,13 +77,32 @@ void quantize_rows(const kernels::Operand& from, std::int64_t rows, std::int64_t
 
 extern const kernels::TypedAttentionKernels typed_attention_kernels;
 const kernels::TypedAttentionKernels typed_attention_kernels = {
-    .attend_sweep = attend_typed_sweep,
-    .finish = finish_typed,
-    .pack_keys = pack_typed_keys,
-    .pack_values = pack_typed_values,
-    .copy_rows = copy_typed_rows,
-    .all_finite = all_typed_finite,
-    .narrow_rows = narrow_rows,
+    .attention = {.lanes = kLanes,
+                  .query_rows = kBlockRows,
+                  .key_panel = kKeyPanel,
+                  .value_panel = kValuePanel,
+                  .wide_rows = kWideRows,
+                  .wide_columns = kWideVectors * kLanes,
+                  .sweep_rows = kNarrowSweepRows,
+                  .narrow_sweep_rows = kNarrowSweepRows,
+                  .sweeps_parts = false,
+                  .short_rows = kShortRows,
+                  .short_keys = kShortKeys,
+                  .numbers_of_word = 1,
+                  .attend_block = attend_float_block,
+                  .attend_sweep = attend_typed_sweep<(kNarrowSweepRows > 0)>,
+                  .attend_short = attend_short_floats,
+                  .probability_tile = float_probabilities,
+                  .score_tile = float_scores,
+                  .modify_row = modify_row,
+                  .merge = merge,
+                  .finish = finish_typed,
+                  .pack_keys = pack_typed_keys,
+                  .pack_values = pack_typed_values,
+                  .copy_rows = copy_typed_rows,
+                  .drop_weights = drop_weights_of_sequence,
+                  .all_finite = all_typed_finite,
+                  .narrow_rows = narrow_rows},
     .quantize_rows = quantize_rows,
 };
 

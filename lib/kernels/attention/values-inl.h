@@ -13,7 +13,10 @@ struct RowEnd {
   Vec inverse;
   bool empty;
 };
-HEADLIGHT_INLINE RowEnd row_end(float sum) { return {broadcast(1.0f / sum), sum == 0.0f}; }
+HEADLIGHT_INLINE RowEnd row_end(float sum) {
+  if (__builtin_expect(sum == 0.0f, 0)) return {zero(), true};
+  return {broadcast(1.0f / sum), false};
+}
 HEADLIGHT_INLINE Vec ended(Vec out, const RowEnd& end) { return end.empty ? zero() : fma(out, end.inverse, zero()); }
 
 // What the values are weighed by, one number for each row.

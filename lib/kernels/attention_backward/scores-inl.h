@@ -27,7 +27,10 @@ template <bool kDropout, bool kHidden>
 HEADLIGHT_INLINE void differentiate_vector(const BackwardRow& row, std::int64_t j, [[maybe_unused]] Vec factors) {
   const Vec score = load(row.weights + j);
   Vec probability_gradient = load(row.gradients + j);
-  const Vec probability = exp2_nonpositive(fma(score, row.scale, row.minus_log_sum_exp));
+  Vec distance = fma(score, row.scale, row.minus_log_sum_exp);
+  [[maybe_unused]] const Mask hidden = equal(score, broadcast(-kInfinity));
+  if constexpr (kHidden) distance = select(hidden, broadcast(-kInfinity), distance);  // the scale may be negative
+  const Vec probability = exp2_nonpositive(distance);
   Vec weight = probability;
   if constexpr (kDropout) {
     weight = mul(probability, factors);
@@ -43,7 +46,6 @@ HEADLIGHT_INLINE void differentiate_vector(const BackwardRow& row, std::int64_t 
   }
   if constexpr (kHidden) {
     // A masked key of a row that is NaN is still masked.
-    const Mask hidden = equal(score, broadcast(-kInfinity));
     weight = select(hidden, zero(), weight);
     gradient = select(hidden, zero(), gradient);
   }
@@ -116,6 +118,30 @@ struct WeightRows {
   }
 };
 
+// The power of a key that the row does not see, of any score, might overflow: what lies outside of what it sees in
+// [first, last) has the score that ends as 0.
+inline void hide_outside(const BackwardRow& row, float exponent_scale, std::int64_t first, std::int64_t last) {
+  const Vec nothing = broadcast(exponent_scale < 0 ? kInfinity : -kInfinity);
+  const auto clamped = [](std::int64_t n) { return static_cast<int>(larger(0, smaller(kLanes, n))); };
+  for (std::int64_t j = first; j < last; j += kLanes) {
+    if (row.begin <= j && j + kLanes <= row.end) {
+      j = larger(j, row.end / kLanes * kLanes - kLanes);  // on to the last vector that is seen whole
+      continue;
+    }
+    const Vec seen = select(mask_first(clamped(row.end - j)), load(row.weights + j), nothing);
+    store(select(mask_first(clamped(row.begin - j)), nothing, seen), row.weights + j);
+  }
+}
+
+// A finite score that could overflow as it changes its unit counts as one that weighs nothing: see kLowestScore.
+[[gnu::noinline]] inline void raise_low_scores(float* scores, std::int64_t first, std::int64_t last) {
+  const Vec nothing = broadcast(-kInfinity);
+  for (std::int64_t j = first; j < last; j += kLanes) {
+    const Vec score = load(scores + j);
+    store(select(equal(score, nothing), nothing, max(broadcast(kLowestScore), score)), scores + j);
+  }
+}
+
 inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, const WeightRows& at, std::int64_t first,
                           std::int64_t last) {
   BackwardRow row{at.weights,
@@ -129,10 +155,17 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, con
   make_scores(tile, r, row, first, last);
   if (tile.large_maximum != nullptr && tile.large_maximum[r] != 0.0f) {
     for (std::int64_t j = first; j < last; j += kLanes) {
-      const Vec score = scaled(load(row.weights + j), row.scale);
-      store(sub(score, broadcast(tile.large_maximum[r])), row.weights + j);
+      const Vec maximum = broadcast(tile.large_maximum[r]);
+      const Vec score = scaled_beside(load(row.weights + j), row.scale, neg(maximum));
+      store(sub(score, maximum), row.weights + j);
     }
     row.scale = broadcast(1.0f);
+  } else if (may_be_low(tile.modifiers)) {
+    raise_low_scores(row.weights, first, last);
+  }
+  if (row.begin > first || row.end < last) {
+    const bool is_large = tile.large_maximum != nullptr && tile.large_maximum[r] != 0.0f;
+    hide_outside(row, is_large ? 1.0f : tile.modifiers.exponent_scale, first, last);
   }
   if (tile.dropout != nullptr) {
     (hides ? differentiate_row<true, true> : differentiate_row<true, false>)(tile, r, row, first, last);

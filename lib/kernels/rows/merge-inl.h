@@ -7,10 +7,11 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// 1 / (1 + e⁻ᶻ): 0 for −∞, 1 for +∞, NaN for NaN.
+// 1 / (1 + e⁻ᶻ): 0 for −∞, 1 for +∞, NaN for NaN; 0 where e⁻ᶻ would overflow.
 HEADLIGHT_INLINE Vec sigmoid(Vec z) {
-  const Vec one = broadcast(1.0f);
-  return div(one, add(one, exp(neg(z))));
+  const Vec one = broadcast(1.0f), last = broadcast(-0x1.62e42ep+6f);  // whose power is a float
+  const Vec inside = div(one, add(one, exp(neg(max(last, z)))));
+  return select(less(z, last), zero(), inside);
 }
 
 inline void weigh_heads(const kernels::MergeArguments& a) noexcept {

@@ -12,8 +12,11 @@ inline float merge_parts(const kernels::MergePartsArguments& a) noexcept {
   for (std::int64_t p = 0; p < a.count; ++p) shift = a.log_sum_exps[p] > shift ? a.log_sum_exps[p] : shift;
   // Where no part has a key the weights are exp(−∞) = 0 beside anything else that is finite.
   if (shift == -kInfinity) shift = 0;
+  // The difference of halves, for a whole one may overflow; from −105 on its power is 0.
+  const Vec half = broadcast(0.5f), half_shift = broadcast(0.5f * shift);
   sweep_row(a.count, [&](auto some, int, std::int64_t p) {
-    some.put(exp(sub(some.get(a.log_sum_exps + p), broadcast(shift))), a.weights + p);
+    const Vec distance = max(broadcast(-60.0f), sub(mul(some.get(a.log_sum_exps + p), half), half_shift));
+    some.put(exp(add(distance, distance)), a.weights + p);
   });
   float sum = 0;
   for (std::int64_t p = 0; p < a.count; ++p) sum += a.weights[p];

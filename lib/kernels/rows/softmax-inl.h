@@ -26,7 +26,8 @@ template <bool kKeeps>
 HEADLIGHT_INLINE float exponentials_of_row(const float* x, float* y, std::int64_t columns, float largest) {
   const Vec origin = broadcast(largest);
   return sum_along_row(columns, [&](auto some, Vec& sum, std::int64_t at) {
-    const Vec weight = exp2_nonpositive(mul(sub(some.get(x + at), origin), broadcast(kLog2E)));
+    // Behind a row's end there is no distance: that from 0 may be above it.
+    const Vec weight = exp_nonpositive(some.ended_by(sub(some.get(x + at), origin), zero()));
     if constexpr (kKeeps) some.put(weight, y + at);
     sum = add(sum, some.ended_by(weight, zero()));
   });

@@ -28,7 +28,7 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale)) {
-    return ops::attend_short(engine, {query, {key, value}, out, options, sizes, kernels, scale.exponent_scale});
+    return ops::attend_short(engine, kName, {query, {key, value}, out, options, sizes, kernels, scale.exponent_scale});
   }
   ops::attend(engine, kName, {query, key, value, out}, options, sizes, kernels, scale);
 }

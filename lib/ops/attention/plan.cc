@@ -25,7 +25,7 @@ constexpr std::int64_t kFewRowsOfCopy = 768;
 constexpr std::int64_t kMostBytesPackedFirst = 32 << 20;
 constexpr std::int64_t kMostBytesOfHead = 1 << 20;
 
-// Rows are few up to so many tiles: packing the keys would cost as much as turning them once for each tile.
+// Of a unit that finds its keys packed, at least so many.
 constexpr std::int64_t kInPlaceTiles = 2;
 
 // Of all heads of one sweep: their scores of a key block take 128 KiB at most.
@@ -224,7 +224,8 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t tiles = divide_up(plan.rows, kernels.query_rows);
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
   plan.workers = runtime::workers_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
-  const std::int64_t most_rows_in_place = kInPlaceTiles * kernels.query_rows;
+  const std::int64_t most_rows_in_place =
+      kernels.sweeps_parts || sizes.value_dim % kernels.lanes == 0 ? kernels.sweep_rows : 0;
   plan.from_far_memory = bytes_of_keys(sizes) > runtime::costs::kAttentionFarBytes;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(kernels, sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
@@ -256,7 +257,7 @@ std::size_t attention_call_bytes(const Engine& engine, const AttentionSizes& siz
                                  bool values_aligned) noexcept {
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const AttentionScale scale = scale_of(options, sizes.head_dim);
-  if (is_short(kernels, sizes, options, scale)) return 0;
+  if (is_short(kernels, sizes, options, scale)) return short_call_bytes(engine, kernels, sizes, options);
   AttentionTraits traits = traits_of(options, sizes, scale);
   traits.values_aligned = values_aligned;
   return plan_attention(engine, kernels, sizes, traits).borrowed();
@@ -274,9 +275,16 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
                          .with_scores = true,
                          .with_dropout = true,
                          .values_aligned = false};
-  const std::size_t side_by_side = plan_attention(engine, kernels, sizes, traits).bytes();
-  traits.heads_apart = true;
-  return std::max(side_by_side, plan_attention(engine, kernels, sizes, traits).bytes());
+  std::size_t bytes = most_short_bytes(engine, kernels, sizes);
+  kernels::AttentionKernels narrow = kernels;
+  narrow.sweep_rows = kernels.narrow_sweep_rows;
+  narrow.sweeps_parts = false;
+  for (const bool heads_apart : {false, true}) {
+    traits.heads_apart = heads_apart;
+    bytes = std::max({bytes, plan_attention(engine, kernels, sizes, traits).bytes(),
+                      plan_attention(engine, narrow, sizes, traits).bytes()});
+  }
+  return bytes;
 }
 
 }  // namespace headlight::ops

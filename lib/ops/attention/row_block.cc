@@ -221,6 +221,7 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const std::int64_t end = std::min(round_up(last_seen, panel), count);
   auto* keys = part_of(call_, worker_, plan.packed_keys);
   call_.kernels.pack_keys(rows.key.from_row(begin), end - begin, call_.sizes.head_dim, keys + begin * plan.key_words);
+  clear_behind_panels(keys + end * plan.key_words, end, call_.kernels.lanes);
   block.key = panels(keys);
   if (!plan.pack_values) return block;
   auto* values = part_of(call_, worker_, plan.packed_values);

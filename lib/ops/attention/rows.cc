@@ -41,6 +41,10 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
       const std::int64_t keys = std::min(plan.key_block, end - key);
       const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, key, keys);
       call.kernels.pack_keys(block.key, keys, sizes.head_dim, packed.keys + key * plan.key_words);
+      // Behind other sequences lie the panels of the next one, which may be there already.
+      if (call.sequences.count() == 1 || end == sizes.key_length) {
+        clear_behind_panels(packed.keys + (key + keys) * plan.key_words, keys, call.kernels.lanes);
+      }
       if (packed.values == nullptr) continue;
       call.kernels.pack_values(block.value, keys, sizes.value_dim, packed.values + key * plan.packed_value_dim,
                                divide_up(keys, call.kernels.numbers_of_word) * plan.value_panel_width);

@@ -82,6 +82,12 @@ void for_each_sequence(const AttentionCall& call, const RowRange& range, const F
   }
 }
 
+// The last panel of `keys` keys is only as wide as keys are left, and tiles read whole vectors of it: zeros behind it,
+// where scratch memory may hold what is no number.
+inline void clear_behind_panels(float* end, std::int64_t keys, std::int64_t lanes) noexcept {
+  if (keys % lanes != 0) std::fill_n(end, lanes, 0.0f);
+}
+
 // Packs the key blocks that begin among keys [first, last) of the tensor.
 void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_value_head, std::int64_t first,
                std::int64_t last, PackedHead packed) noexcept;

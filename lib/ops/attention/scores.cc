@@ -60,8 +60,10 @@ void write_scores(Engine& engine, const AttentionCall& call) noexcept {
       take_head(call, worker, rows, head);
       for (std::int64_t key = first_key; key < last_key; key += call.kernels.key_panel) {
         const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, last_key - key);
+        float* const panel = part_of(call, worker, call.plan.panel);
         call.kernels.pack_keys(call.keys.block(rows.sample, head / call.sizes.group, key, keys).key, keys,
-                               call.sizes.head_dim, part_of(call, worker, call.plan.panel));
+                               call.sizes.head_dim, panel);
+        clear_behind_panels(panel + keys * call.plan.key_words, keys, call.kernels.lanes);
         write_panel(call, worker, rows, head, key, keys, modifiers);
       }
     }

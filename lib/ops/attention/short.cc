@@ -2,6 +2,7 @@
 
 #include "ops/attention/score_modifiers.h"
 #include "ops/attention/short_rows.h"
+#include "ops/attention/typed_short.h"
 
 namespace headlight::ops {
 namespace {
@@ -31,8 +32,10 @@ bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& si
          sizes.head_dim <= kMaxShortHeadDim && sizes.value_dim > 0 && all_are_short(options, sizes, kernels.short_keys);
 }
 
-void ShortAttention::attend(const ShortRows& group, std::int64_t head) const noexcept {
-  alignas(64) float columns[kMaxShortHeadDim * kMaxShortRows];
+std::int64_t ShortAttention::floats() const noexcept { return short_columns(kernels, sizes); }
+
+void ShortAttention::attend(const ShortRows& group, std::int64_t head, float* room) const noexcept {
+  alignas(64) float stack[kShortStackFloats];
   float maximum[kMaxShortRows];
   float sum[kMaxShortRows];
   // Most calls have one head of keys for each of queries, and need no division. (Of `group == 1` g++ makes a division
@@ -48,7 +51,7 @@ void ShortAttention::attend(const ShortRows& group, std::int64_t head) const noe
                         .exponent_scale = exponent_scale,
                         .out = &out(group.sample, group.first, head, 0),
                         .out_stride = out.stride(1),
-                        .columns = columns,
+                        .columns = room == nullptr ? stack : room,
                         .maximum = maximum,
                         .sum = sum});
   if (!options.log_sum_exp) return;
@@ -57,6 +60,25 @@ void ShortAttention::attend(const ShortRows& group, std::int64_t head) const noe
   }
 }
 
-void attend_short(Engine& engine, const ShortAttention& call) noexcept { attend_short_rows(engine, call); }
+std::size_t short_call_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                             const AttentionSizes& sizes, const AttentionOptions& options) noexcept {
+  struct Call {
+    const AttentionSizes& sizes;
+    const kernels::AttentionKernels& kernels;
+  };
+  const std::int64_t sequences = AttentionSequences(options, sizes.query_length, sizes.key_length).count();
+  const int workers = short_workers(engine, Call{sizes, kernels}, sequences);
+  return short_scratch_bytes(short_columns(kernels, sizes), workers);
+}
+
+std::size_t most_short_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                             const AttentionSizes& sizes) noexcept {
+  if (sizes.head_dim > kMaxShortHeadDim || !stays_near(kernels, sizes)) return 0;
+  return short_scratch_bytes(typed_short_floats(kernels, sizes), engine.threads());
+}
+
+void attend_short(Engine& engine, std::string_view name, const ShortAttention& call) {
+  attend_short_rows(engine, name, call);
+}
 
 }  // namespace headlight::ops

@@ -1,5 +1,7 @@
-// Attention over so few keys that the scores of a few rows fit on the stack: no plan, no scratch memory, no state.
+// Attention over so few keys that the scores of a few rows fit on the stack: no plan and no state.
 #pragma once
+
+#include <string_view>
 
 #include "headlight/attention.h"
 #include "kernels/attention/kernels.h"
@@ -24,9 +26,17 @@ struct ShortAttention {
   const kernels::AttentionKernels& kernels;
   float exponent_scale;
 
-  // One head of some rows.
-  void attend(const ShortRows& group, std::int64_t head) const noexcept;
+  // What one head of some rows takes, and that head, in the room that attend_short_rows() gives.
+  [[nodiscard]] std::int64_t floats() const noexcept;
+  void attend(const ShortRows& group, std::int64_t head, float* room) const noexcept;
 };
-void attend_short(Engine& engine, const ShortAttention& call) noexcept;
+// What one such call borrows; and the most that one of these sizes does, whatever its operands are stored as and
+// however they are cut into sequences.
+[[nodiscard]] std::size_t short_call_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                           const AttentionSizes& sizes, const AttentionOptions& options) noexcept;
+[[nodiscard]] std::size_t most_short_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                           const AttentionSizes& sizes) noexcept;
+// Throws OutOfMemory.
+void attend_short(Engine& engine, std::string_view name, const ShortAttention& call);
 
 }  // namespace headlight::ops

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "kernels/attention/kernels.h"
 #include "ops/attention/check.h"
@@ -13,9 +16,25 @@
 
 namespace headlight::ops {
 
-// What a call keeps on its stack at most: the queries of one head, one to a lane.
+// The kernel's room for the queries of one head, one to a lane, has so many rows and columns at most.
 inline constexpr std::int64_t kMaxShortHeadDim = 128;
 inline constexpr std::int64_t kMaxShortRows = 32;
+
+// A head that takes no more floats than that has them on the stack: to borrow them would show in a call of a few rows.
+inline constexpr std::int64_t kShortStackFloats = 1024;
+
+// Floats of that room.
+[[nodiscard]] inline std::int64_t short_columns(const kernels::AttentionKernels& kernels,
+                                                const AttentionSizes& sizes) noexcept {
+  const std::int64_t lanes = sizes.query_length <= kernels.lanes ? kernels.lanes : kernels.short_rows;
+  return sizes.head_dim / kernels.numbers_of_word * lanes;
+}
+
+// Bytes that a call borrows whose heads take so many floats each.
+[[nodiscard]] inline std::size_t short_scratch_bytes(std::int64_t floats, int workers) noexcept {
+  if (floats <= kShortStackFloats) return 0;
+  return static_cast<std::size_t>(workers) * round_up(static_cast<std::size_t>(floats) * sizeof(float), 128);
+}
 
 // Rows of one sample that begin together, and what they see.
 struct ShortRows {
@@ -51,7 +70,7 @@ void find_intervals(const Call& call, const AttentionSequence& sequence, ShortRo
 // Heads [first_head, last_head) of a sequence. A sample's rows past its length are padding, and end as zeros.
 template <class Call>
 void attend_sequence(const Call& call, std::int64_t sample, std::int64_t number, std::int64_t first_head,
-                     std::int64_t last_head) noexcept {
+                     std::int64_t last_head, float* room) noexcept {
   const AttentionSizes& sizes = call.sizes;
   const AttentionSequence sequence =
       AttentionSequences(call.options, sizes.query_length, sizes.key_length)(sample, number);
@@ -63,7 +82,7 @@ void attend_sequence(const Call& call, std::int64_t sample, std::int64_t number,
   for (group.first = sequence.first_query; group.first < last; group.first += call.kernels.short_rows) {
     group.rows = std::min<std::int64_t>(call.kernels.short_rows, last - group.first);
     find_intervals(call, sequence, group);
-    for (std::int64_t head = first_head; head < last_head; ++head) call.attend(group, head);
+    for (std::int64_t head = first_head; head < last_head; ++head) call.attend(group, head, room);
   }
 }
 
@@ -81,24 +100,38 @@ double short_nanoseconds(const Call& call, std::int64_t sequences) noexcept {
           vector_products * (runtime::costs::kShortProduct + runtime::costs::kShortProductOfVector * vectors));
 }
 
-// call.attend(rows, head) for all of them; call.options, call.sizes and call.kernels are those of the call.
+// Workers that a short call wakes.
 template <class Call>
-void attend_short_rows(Engine& engine, const Call& call) noexcept {
+int short_workers(const Engine& engine, const Call& call, std::int64_t sequences) noexcept {
+  if (engine.threads() == 1) return 1;
+  const std::int64_t tasks = call.sizes.batch * sequences * call.sizes.query_heads;
+  return runtime::workers_for(engine, tasks, short_nanoseconds(call, sequences));
+}
+
+// call.attend(rows, head, room) for all of them; call.options, call.sizes and call.kernels are those of the call, and
+// call.floats() says how much room a head takes: where that is more than the stack has, `room` is the worker's, else
+// null. Throws OutOfMemory.
+template <class Call>
+void attend_short_rows(Engine& engine, std::string_view name, const Call& call) {
   const AttentionSizes& sizes = call.sizes;
   const std::int64_t heads = sizes.query_heads;
   const std::int64_t sequences = AttentionSequences(call.options, sizes.query_length, sizes.key_length).count();
-  const std::int64_t all = sizes.batch * sequences;
-  const int workers =
-      engine.threads() == 1 ? 1 : runtime::workers_for(engine, all * heads, short_nanoseconds(call, sequences));
+  const int workers = short_workers(engine, call, sequences);
+  const std::size_t of_worker = short_scratch_bytes(call.floats(), 1);
+  std::optional<runtime::Scratch> scratch;
+  if (of_worker != 0) scratch.emplace(engine, of_worker * static_cast<std::size_t>(workers), name);
+  std::byte* const memory = scratch ? scratch->data() : nullptr;
   if (workers == 1) {
+    auto* const room = reinterpret_cast<float*>(memory);
     for (std::int64_t b = 0; b < sizes.batch; ++b) {
-      for (std::int64_t s = 0; s < sequences; ++s) attend_sequence(call, b, s, 0, heads);
+      for (std::int64_t s = 0; s < sequences; ++s) attend_sequence(call, b, s, 0, heads, room);
     }
     return;
   }
-  runtime::parallel_for(engine, all * heads, workers, [&](std::int64_t task, int) {
+  runtime::parallel_for(engine, sizes.batch * sequences * heads, workers, [&](std::int64_t task, int worker) {
     const std::int64_t n = task / heads;
-    attend_sequence(call, n / sequences, n % sequences, task % heads, task % heads + 1);
+    auto* const room = reinterpret_cast<float*>(memory + static_cast<std::size_t>(worker) * of_worker);
+    attend_sequence(call, n / sequences, n % sequences, task % heads, task % heads + 1, room);
   });
 }
 

@@ -15,16 +15,18 @@ constexpr std::string_view kName = "attention";
 // What has been checked, and has memory.
 void attend(Engine& engine, const ops::AttentionOperands& operands, const AttentionOptions& options,
             const ops::AttentionSizes& sizes) {
-  const kernels::AttentionKernels kernels = ops::kernels_of_types(engine, operands.query, operands.key, operands.value);
+  const kernels::AttentionKernels& kernels =
+      ops::kernels_of_types(engine, operands.query, operands.key, operands.value);
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
-  if (ops::is_short(kernels, sizes, options, scale) && ops::fits_on_stack(kernels, sizes)) {
+  if (ops::is_short(kernels, sizes, options, scale) && ops::stays_near(kernels, sizes)) {
     return ops::attend_short_rows(
-        engine, ops::TypedShortAttention{operands,
-                                         {operands.key, operands.value, operands.key_scales, operands.value_scales},
-                                         options,
-                                         sizes,
-                                         kernels,
-                                         scale.exponent_scale});
+        engine, kName,
+        ops::TypedShortAttention{operands,
+                                 {operands.key, operands.value, operands.key_scales, operands.value_scales},
+                                 options,
+                                 sizes,
+                                 kernels,
+                                 scale.exponent_scale});
   }
   ops::attend(engine, kName, operands, options, sizes, kernels, scale);
 }

@@ -9,7 +9,7 @@ namespace headlight::ops {
 namespace {
 
 // Query, key, value and out of a head, each from a cache line on.
-constexpr std::int64_t kMostFloats = 8 << 10;
+constexpr std::int64_t kNearFloats = 8 << 10;
 constexpr std::int64_t kFloatsOfLine = 16;
 
 float* take(float*& room, std::int64_t floats) noexcept {
@@ -29,33 +29,52 @@ kernels::Operand rows_of(const kernels::AttentionKernels& kernels, const kernels
   return {.stride = words, .data = to};
 }
 
-// Pairs of values lie in panels.
+// Of values in panels, where two of them share a word.
+struct ValuePanels {
+  std::int64_t words;
+  std::int64_t width;
+  std::int64_t columns;
+};
+ValuePanels value_panels(const kernels::AttentionKernels& kernels, std::int64_t count, std::int64_t dim) noexcept {
+  const std::int64_t padded_dim = round_up(dim, std::int64_t{kernels.lanes});
+  const std::int64_t width = std::min<std::int64_t>(kernels.value_panel, padded_dim);
+  return {divide_up(count, std::int64_t{kernels.numbers_of_word}), width, round_up(dim, width)};
+}
+
 kernels::Operand values_of(const kernels::AttentionKernels& kernels, const kernels::Operand& rows, std::int64_t count,
                            std::int64_t dim, float*& room) noexcept {
   if (kernels.numbers_of_word == 1) return rows_of(kernels, rows, count, dim, room);
-  const std::int64_t words = divide_up(count, std::int64_t{kernels.numbers_of_word});
-  const std::int64_t padded_dim = round_up(dim, std::int64_t{kernels.lanes});
-  const std::int64_t width = std::min<std::int64_t>(kernels.value_panel, padded_dim);
-  float* const to = take(room, words * round_up(dim, width));
-  kernels.pack_values(rows, count, dim, to, words * width);
+  const ValuePanels panels = value_panels(kernels, count, dim);
+  float* const to = take(room, panels.words * panels.columns);
+  kernels.pack_values(rows, count, dim, to, panels.words * panels.width);
   return {.layout = kernels::OperandLayout::panels, .data = to};
 }
 
 }  // namespace
 
-bool fits_on_stack(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+bool stays_near(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
   const std::int64_t rows = std::min<std::int64_t>(sizes.query_length, kernels.short_rows) +
                             std::min<std::int64_t>(sizes.key_length, kernels.short_keys);
-  return sizes.value_dim <= kMostFloats &&
-         rows * (sizes.head_dim + round_up(sizes.value_dim, std::int64_t{kernels.lanes})) <= kMostFloats;
+  return sizes.value_dim <= kNearFloats &&
+         rows * (sizes.head_dim + round_up(sizes.value_dim, std::int64_t{kernels.lanes})) <= kNearFloats;
 }
 
-void TypedShortAttention::attend(const ShortRows& group, std::int64_t head) const noexcept {
-  alignas(64) float widened[kMostFloats + 4 * kFloatsOfLine];
-  alignas(64) float columns[kMaxShortHeadDim * kMaxShortRows];
+std::int64_t typed_short_floats(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+  const std::int64_t rows = std::min<std::int64_t>(sizes.query_length, kernels.short_rows);
+  const std::int64_t keys = std::min<std::int64_t>(sizes.key_length, kernels.short_keys);
+  const std::int64_t words = sizes.head_dim / kernels.numbers_of_word;
+  const ValuePanels panels = value_panels(kernels, keys, sizes.value_dim);
+  const auto lines = [](std::int64_t floats) { return round_up(floats, kFloatsOfLine); };
+  return lines(short_columns(kernels, sizes)) + lines(rows * words) + lines(keys * words) +
+         lines(panels.words * panels.columns) + lines(rows * sizes.value_dim);
+}
+
+void TypedShortAttention::attend(const ShortRows& group, std::int64_t head, float* room) const noexcept {
+  alignas(64) float stack[kShortStackFloats];
   float maximum[kMaxShortRows];
   float sum[kMaxShortRows];
-  float* room = widened;
+  if (room == nullptr) room = stack;
+  float* const columns = take(room, short_columns(kernels, sizes));
   const TypedView<4>& query = operands.query;
   const MutableTypedView<4>& out = operands.out;
   const std::int64_t key_value_head = sizes.group > 1 ? head / sizes.group : head;

@@ -1,4 +1,4 @@
-// Short calls over operands of 16 bits: each head is widened on the stack, or becomes words of pairs and their panels.
+// Short calls over operands of 16 bits: each head is widened, or becomes words of pairs and their panels.
 #pragma once
 
 #include "kernels/attention/kernels.h"
@@ -9,8 +9,13 @@
 
 namespace headlight::ops {
 
-// Whether the head of any sequence fits there. (Beyond, float32's short way gains little over the others.)
-[[nodiscard]] bool fits_on_stack(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept;
+// Whether a head of any sequence stays in the first cache level. (Beyond, float32's short way gains little over the
+// others.)
+[[nodiscard]] bool stays_near(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept;
+
+// Floats that one head takes, of operands and out that are all widened.
+[[nodiscard]] std::int64_t typed_short_floats(const kernels::AttentionKernels& kernels,
+                                              const AttentionSizes& sizes) noexcept;
 
 struct TypedShortAttention {
   const AttentionOperands& operands;
@@ -20,8 +25,9 @@ struct TypedShortAttention {
   const kernels::AttentionKernels& kernels;
   float exponent_scale;
 
-  // One head of some rows.
-  void attend(const ShortRows& group, std::int64_t head) const noexcept;
+  // As those of ShortAttention.
+  [[nodiscard]] std::int64_t floats() const noexcept { return typed_short_floats(kernels, sizes); }
+  void attend(const ShortRows& group, std::int64_t head, float* room) const noexcept;
 };
 
 }  // namespace headlight::ops

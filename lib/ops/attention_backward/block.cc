@@ -58,6 +58,9 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
   call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
   call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
+  const std::int64_t of_word = call.kernels.numbers_of_word;
+  clear_behind_panels(part(plan.key_panels) + keys * (tile_.head_dim / of_word), keys, call.kernels.lanes);
+  clear_behind_panels(part(plan.value_panels) + keys * (tile_.value_dim / of_word), keys, call.kernels.lanes);
   call.backward.products.take_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
 }
 
@@ -124,7 +127,7 @@ void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) 
   tile_.large_maximum = nullptr;
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
     const float log_sum_exp = call_.operands.log_sum_exp(sample_, head, sequence_.first_query + first_row + r);
-    minus_log_sum_exp[r] = static_cast<float>(-std::numbers::log2e * static_cast<double>(log_sum_exp));
+    minus_log_sum_exp[r] = -in_log2(log_sum_exp);
     if (log_sum_exp == -kInfinity) {
       minus_log_sum_exp[r] = -kInfinity;
     } else if (is_large_row(minus_log_sum_exp[r])) {

@@ -30,16 +30,13 @@ BackwardKernels backward_kernels_of_types(const Engine& engine, const AttentionB
   const Isa isa = engine.isa();
   BackwardKernels kernels = {kernels::attention_kernels(isa), kernels::attention_backward_kernels(isa)};
   if (are_floats(operands, gradients)) return kernels;
-  kernels.attention = kernels_of_types(isa);
+  if constexpr (runtime::kBuildsTypedAttention) kernels.attention = kernels::typed_attention_kernels(isa).attention;
   if constexpr (runtime::is_built(NumberType::bfloat16) || runtime::is_built(NumberType::float16)) {
     kernels.backward.rows = kernels::typed_backward_row_kernels(isa);
   }
   kernels.backward.products.take_rows = kernels.backward.rows.pad_rows;
   if (const auto* pairs = pair_products(engine, operands)) {
-    const kernels::PairAttentionKernels& forward = *kernels::pair_attention_kernels(engine.features());
-    kernels.attention.numbers_of_word = 2;
-    kernels.attention.pack_keys = forward.pack_keys;
-    kernels.attention.copy_rows = forward.copy_rows;
+    kernels.attention = *kernels::pair_attention_kernels(engine.features());
     kernels.backward.products = *pairs;
   }
   return kernels;

@@ -25,12 +25,12 @@ LargeRow large_row(const BackwardCall& call, const AttentionSequence& sequence, 
   const KeyInterval interval = rule(row);
   float sink = -std::numeric_limits<float>::infinity();
   if (!call.options.sinks.empty()) sink = call.options.sinks[static_cast<std::size_t>(head)];
-  const double sink_in_log2 = static_cast<double>(sink) * std::numbers::log2e;
-  auto maximum = static_cast<float>(sink_in_log2);
+  const double of_sink = sink_in_log2(sink);
+  auto maximum = static_cast<float>(of_sink);
   for (std::int64_t j = sequence.first_key + interval.begin; j < sequence.first_key + interval.end; ++j) {
     if (scores.sees(j)) maximum = std::max(maximum, scores(j));
   }
-  double sum = std::exp2(sink_in_log2 - static_cast<double>(maximum));
+  double sum = std::exp2(of_sink - static_cast<double>(maximum));
   for (std::int64_t j = sequence.first_key + interval.begin; j < sequence.first_key + interval.end; ++j) {
     if (scores.sees(j)) sum += std::exp2(static_cast<double>(scores(j)) - static_cast<double>(maximum));
   }

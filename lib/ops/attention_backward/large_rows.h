@@ -1,9 +1,22 @@
 // Rows whose scores are so large that their log-sum-exp, one float, does not tell their probabilities.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
 #include "ops/attention_backward/block.h"
 
 namespace headlight::ops {
+
+// A sink in units of log 2, and a log-sum-exp rounded; what is finite stays a finite float.
+[[nodiscard]] inline double sink_in_log2(float sink) noexcept {
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  const double in_log2 = static_cast<double>(sink) * std::numbers::log2e;
+  return std::isinf(sink) ? in_log2 : std::clamp(in_log2, -kLargest, kLargest);
+}
+[[nodiscard]] inline float in_log2(float log_sum_exp) noexcept { return static_cast<float>(sink_in_log2(log_sum_exp)); }
 
 // From 2²⁴ units of log 2 on, floats lie a unit or more apart: the log-sum-exp of a row whose every key carries a bias
 // of −FLT_MAX says nothing of how many keys there are.

@@ -254,14 +254,13 @@ double sink_part_of(const BackwardCall& call, std::int64_t sample, std::int64_t 
   const float log_sum_exp = call.operands.log_sum_exp(sample, head, query);
   const float delta = call.delta(sample, head)[query];
   const float sink = call.options.sinks[static_cast<std::size_t>(head)];
-  const double in_log2 = static_cast<double>(log_sum_exp) * std::numbers::log2e;
-  if (log_sum_exp == -std::numeric_limits<float>::infinity() || !is_large_row(static_cast<float>(in_log2))) {
+  if (log_sum_exp == -std::numeric_limits<float>::infinity() || !is_large_row(in_log2(log_sum_exp))) {
     return sink_part(sink, log_sum_exp, delta);
   }
   const AttentionSequence sequence = call.sequences(sample, call.sequences.of_query(query));
   const LargeRow row = large_row(call, sequence, sample, head, query - sequence.first_query);
-  const double probability = std::exp2(static_cast<double>(sink) * std::numbers::log2e -
-                                       static_cast<double>(row.maximum) - static_cast<double>(row.log_sum));
+  const double probability =
+      std::exp2(sink_in_log2(sink) - static_cast<double>(row.maximum) - static_cast<double>(row.log_sum));
   return probability * static_cast<double>(delta);
 }
 
