@@ -156,10 +156,10 @@ struct EngineState;
 // std::invalid_argument for bad options or environment values, std::system_error when a thread cannot be started and
 // std::bad_alloc when memory cannot be had; nothing is left behind then.
 //
-// A host may trap division by zero, overflow and
-// invalid operations (feenableexcept(3)): a call raises none of them unless a number that it reads is NaN or infinite,
-// other than −∞ for a key that is hidden, or a sum or product of its numbers is too large for float32, or a result for
-// its type.
+// A host may trap division by zero, overflow and invalid operations (feenableexcept(3)): a call raises none of them
+// unless a number that it reads is NaN or infinite, other than −∞ for a key that is hidden, or a sum or product of its
+// numbers is too large for float32, or a result for its type. One case is left: attention_backward() with a boolean
+// mask, a negative scale and sinks near −FLT_MAX may raise an invalid operation.
 class HEADLIGHT_API Engine {
  public:
   // Starts the workers, and ends them.
