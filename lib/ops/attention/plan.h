@@ -100,7 +100,7 @@ struct AttentionPlan : CallPlan {
   runtime::ScratchPart<float> row_maximum;        // [B · Hq · saved_rows]
   runtime::ScratchPart<float> row_sum;
 
-  // The smallest calls keep their scratch memory on the stack: borrowing a block would show. (Some 10 ns.)
+  // The smallest calls keep their scratch memory on the stack: borrowing a block would show.
   static constexpr std::size_t kStackBytes = 4 << 10;
   // Of them from the engine.
   [[nodiscard]] std::size_t borrowed() const noexcept { return workers == 1 && bytes() <= kStackBytes ? 0 : bytes(); }
