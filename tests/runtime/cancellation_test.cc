@@ -104,7 +104,15 @@ TEST_P(Stopping, NoMatrixIsHalfPacked) {
   const Tensor<float, 2> b({64, 4096});
   for (const int questions : {0, 1, 7}) {
     end_after(questions);
-    EXPECT_THROW(PackedMatrix(engine_, b, Transpose::no, NumberType::float32), Cancelled);
+    // Workers may have packed everything before the caller has asked that often: then the matrix is whole.
+    bool thrown = false;
+    try {
+      PackedMatrix(engine_, b, Transpose::no, NumberType::float32);
+    } catch (const Cancelled&) {
+      thrown = true;
+    }
+    EXPECT_EQ(thrown, asked > questions);
+    if (GetParam() == 1 || questions == 0) EXPECT_TRUE(thrown);
   }
   end_after(1'000'000'000);
   EXPECT_EQ(PackedMatrix(engine_, b).columns(), 4096);
