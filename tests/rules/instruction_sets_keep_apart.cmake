@@ -8,6 +8,7 @@ set(allowed_undefined memcpy memset memmove _GLOBAL_OFFSET_TABLE_ __stack_chk_fa
 
 foreach(isa IN LISTS ISAS)
   file(STRINGS ${LISTS}/objects_${isa}.txt objects)
+  list(FILTER objects INCLUDE REGEX "\\.o(bj)?$")  # newer versions of CMake list the precompiled header, too
   if(NOT objects)
     message(FATAL_ERROR "no objects of ${isa}")
   endif()
