@@ -18,7 +18,7 @@
 namespace headlight::analysis {
 namespace {
 
-constexpr std::string_view kName = "AttentionMeasures";
+constexpr std::string_view kAttentionName = "AttentionMeasures";
 // Rows of a unit of work.
 constexpr std::int64_t kRows = 32;
 constexpr std::int64_t kProfile = 2 * HeadAttention::kProfileReach + 1;
@@ -183,7 +183,7 @@ void measure(const kernels::RowKernels& kernels, const Unit& unit, std::int64_t 
 std::vector<Unit> units_of(std::span<const AttentionText> texts) {
   std::int64_t count = 0;
   for (const AttentionText& text : texts) count += divide_up(text.weights.extent(1), kRows);
-  std::vector<Unit> units = make_vector<Unit>(kName, count);
+  std::vector<Unit> units = make_vector<Unit>(kAttentionName, count);
   auto unit = units.begin();
   for (const AttentionText& text : texts) {
     const std::int64_t rows = text.weights.extent(1);
@@ -197,29 +197,29 @@ std::vector<Unit> units_of(std::span<const AttentionText> texts) {
 }  // namespace
 
 AttentionMeasures::AttentionMeasures(std::int64_t heads, bool pairs) : heads_(heads), pairs_(pairs) {
-  check_size(kName, "heads", heads, 1, kWidest);
-  sums_ = make_vector<double>(kName, heads * kSums + 2 * this->pairs());
+  check_size(kAttentionName, "heads", heads, 1, kWidest);
+  sums_ = make_vector<double>(kAttentionName, heads * kSums + 2 * this->pairs());
 }
 
 void AttentionMeasures::check(const AttentionText& text, std::size_t number) const {
   constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
   const std::string of_text = " of text " + std::to_string(number);
-  ops::check_view(kName, "weights", text.weights);
+  ops::check_view(kAttentionName, "weights", text.weights);
   const std::int64_t rows = text.weights.extent(1);
   const std::int64_t length = text.weights.extent(2);
   if (text.weights.extent(0) != heads_ || length >= kMostTokens || (rows > 0 && length == 0)) {
-    ops::fail(kName, "weights" + of_text + " have shape " + ops::describe(text.weights.shape) + ", expected [" +
-                         std::to_string(heads_) + ", R, L] with 0 < L < 2^24");
+    ops::fail(kAttentionName, "weights" + of_text + " have shape " + ops::describe(text.weights.shape) +
+                                  ", expected [" + std::to_string(heads_) + ", R, L] with 0 < L < 2^24");
   }
   if (text.rows.empty() ? rows > length : static_cast<std::int64_t>(text.rows.size()) != rows) {
-    ops::fail(kName, "rows" + of_text + " has " + std::to_string(text.rows.size()) +
-                         " entries, expected one for each of " + std::to_string(rows) + " rows");
+    ops::fail(kAttentionName, "rows" + of_text + " has " + std::to_string(text.rows.size()) +
+                                  " entries, expected one for each of " + std::to_string(rows) + " rows");
   }
   const auto check_tokens = [&](const char* name, std::span<const std::int64_t> tokens) {
     for (const std::int64_t token : tokens) {
       if (token >= 0 && token < length) continue;
-      ops::fail(kName, name + of_text + " holds token " + std::to_string(token) + ", expected 0 to " +
-                           std::to_string(length - 1));
+      ops::fail(kAttentionName, name + of_text + " holds token " + std::to_string(token) + ", expected 0 to " +
+                                    std::to_string(length - 1));
     }
   };
   check_tokens("rows", text.rows);
@@ -231,9 +231,9 @@ void AttentionMeasures::add(Engine& engine, std::span<const AttentionText> texts
   const std::vector<Unit> units = units_of(texts);
   // A unit sums for itself, and the units are added in their order, whoever computed them.
   const auto heads = static_cast<std::size_t>(heads_), every_pair = static_cast<std::size_t>(pairs());
-  std::vector<double> partial = make_vector<double>(kName, units.size(), sums_.size());
-  std::vector<double> entropies = make_vector<double>(kName, units.size(), heads + every_pair);
-  std::vector<std::uint32_t> empty = make_vector<std::uint32_t>(kName, units.size(), heads);
+  std::vector<double> partial = make_vector<double>(kAttentionName, units.size(), sums_.size());
+  std::vector<double> entropies = make_vector<double>(kAttentionName, units.size(), heads + every_pair);
+  std::vector<std::uint32_t> empty = make_vector<std::uint32_t>(kAttentionName, units.size(), heads);
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   const int workers = static_cast<int>(std::min<std::size_t>(units.size(), static_cast<std::size_t>(engine.threads())));
   runtime::parallel_for(engine, static_cast<std::int64_t>(units.size()), workers, [&](std::int64_t task, int) {
@@ -261,7 +261,7 @@ Undefined AttentionMeasures::state(std::int64_t head) const noexcept {
 
 HeadAttention AttentionMeasures::head(std::int64_t head) const {
   if (head < 0 || head >= heads_) {
-    ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
+    ops::fail(kAttentionName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
   }
   HeadAttention result;
   if (state(head) != Undefined::none) {
@@ -313,9 +313,9 @@ HeadKinds HeadAttention::kinds(const KindThresholds& thresholds) const noexcept 
 Measure AttentionMeasures::jensen_shannon(std::int64_t a, std::int64_t b) const {
   for (const std::int64_t head : {a, b}) {
     if (head >= 0 && head < heads_) continue;
-    ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
+    ops::fail(kAttentionName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
   }
-  if (!pairs_) ops::fail(kName, "was made without pairs, expected with, for divergences");
+  if (!pairs_) ops::fail(kAttentionName, "was made without pairs, expected with, for divergences");
   for (const std::int64_t head : {a, b}) {
     if (state(head) != Undefined::none) return state(head);
   }

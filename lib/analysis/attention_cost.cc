@@ -11,7 +11,7 @@ namespace headlight::analysis {
 
 namespace {
 
-constexpr std::string_view kName = "attention_cost";
+constexpr std::string_view kAttentionCostName = "attention_cost";
 constexpr std::int64_t kFloat = sizeof(float);
 // As many bytes as no machine has, and far below 2⁶³.
 constexpr double kMost = 1e14;
@@ -27,17 +27,17 @@ double rough_bytes(const AttentionStep& step) noexcept {
 }
 
 void check(const AttentionStep& step) {
-  layers::at_least(0, kName, "batch", step.batch);
-  layers::at_least(0, kName, "length", step.length);
-  layers::at_least(1, kName, "heads", step.heads);
-  layers::at_least(0, kName, "head_dim", step.head_dim);
+  layers::at_least(0, kAttentionCostName, "batch", step.batch);
+  layers::at_least(0, kAttentionCostName, "length", step.length);
+  layers::at_least(1, kAttentionCostName, "heads", step.heads);
+  layers::at_least(0, kAttentionCostName, "head_dim", step.head_dim);
 }
 
 }  // namespace
 
 AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionStep& step) {
   check(step);
-  if (rough_bytes(step) > kMost) ops::fail(kName, "the step takes more than 10¹⁴ bytes");
+  if (rough_bytes(step) > kMost) ops::fail(kAttentionCostName, "the step takes more than 10¹⁴ bytes");
   const AttentionShape shape = {.batch = step.batch,
                                 .query_length = step.length,
                                 .key_length = step.length,
@@ -50,7 +50,7 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
   AttentionStepBytes bytes = {.inputs = 3 * tensor, .outputs = tensor + kFloat * rows, .gradients = 4 * tensor};
   if (step.method == AttentionMethod::unfused) {
     bytes.probabilities = kFloat * rows * step.length;
-    const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
+    const ops::AttentionSizes sizes = ops::check_attention_shape(kAttentionCostName, shape);
     bytes.scratch = static_cast<std::int64_t>(
         std::max(baseline::plan_unfused(engine, sizes, {}, sizes.batch * sizes.query_heads).bytes(),
                  baseline::plan_unfused_backward(engine, sizes, {}, true, false).bytes()));
@@ -58,7 +58,8 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
   }
   if (step.gradient_over_out) bytes.gradients -= tensor;
   // workspace_bytes() counts what probabilities would need, which nobody asks for here.
-  const std::size_t forward = ops::attention_call_bytes(engine, ops::check_attention_shape(kName, shape), {}, false);
+  const std::size_t forward =
+      ops::attention_call_bytes(engine, ops::check_attention_shape(kAttentionCostName, shape), {}, false);
   bytes.scratch = static_cast<std::int64_t>(std::max(forward, backward_workspace_bytes(engine, shape)));
   return bytes;
 }

@@ -19,18 +19,18 @@
 namespace headlight::analysis {
 namespace {
 
-constexpr std::string_view kName = "HeadCovariance";
+constexpr std::string_view kHeadCovarianceName = "HeadCovariance";
 // Rows of a product: its upper half is taken in bands, so that little of the lower one is computed.
 constexpr std::int64_t kBand = 48;
 // A float32 product over more rows than this loses digits that the float64 sums would keep.
-constexpr std::int64_t kRows = 4096;
+constexpr std::int64_t kRowsAtOnce = 4096;
 
 constexpr std::int64_t bands_of(std::int64_t width) noexcept { return divide_up(width, kBand); }
 
 // Floats of scratch memory for the product of any band, over runs of `count` rows.
 std::int64_t product_floats(Isa isa, std::int64_t width, std::int64_t count) noexcept {
   std::int64_t floats = 0;
-  for (const std::int64_t rows : {std::min(kRows, count), count % kRows}) {
+  for (const std::int64_t rows : {std::min(kRowsAtOnce, count), count % kRowsAtOnce}) {
     for (std::int64_t first = 0; first < width; first += kBand) {
       const std::int64_t columns = std::min(kBand, width - first);
       floats = std::max(floats, ops::gemm_scratch_floats(isa, columns, width - first, rows, Transpose::yes));
@@ -82,28 +82,28 @@ struct HeadCovariance::Room {
 };
 
 HeadCovariance::HeadCovariance(std::int64_t heads, std::int64_t head_dim) : heads_(heads), head_dim_(head_dim) {
-  check_size(kName, "heads", heads, 1, kWidest);
-  check_size(kName, "head_dim", head_dim, 1, kWidest);
+  check_size(kHeadCovarianceName, "heads", heads, 1, kWidest);
+  check_size(kHeadCovarianceName, "head_dim", head_dim, 1, kWidest);
   const std::int64_t width = heads * head_dim;
-  check_size(kName, "heads · head_dim", width, 1, kWidest);
-  finite_ = make_vector<bool>(kName, heads);
+  check_size(kHeadCovarianceName, "heads · head_dim", width, 1, kWidest);
+  finite_ = make_vector<bool>(kHeadCovarianceName, heads);
   finite_.flip();
-  scales_ = make_vector<std::optional<int>>(kName, heads);
-  sums_ = make_vector<double>(kName, width);
-  products_ = make_vector<double>(kName, width, width);
+  scales_ = make_vector<std::optional<int>>(kHeadCovarianceName, heads);
+  sums_ = make_vector<double>(kHeadCovarianceName, width);
+  products_ = make_vector<double>(kHeadCovarianceName, width, width);
 }
 
 void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span<const std::int64_t> rows) {
-  ops::check_view(kName, "outputs", outputs);
+  ops::check_view(kHeadCovarianceName, "outputs", outputs);
   const std::array<std::int64_t, 2> expected = {-1, heads_ * head_dim_};
-  ops::check_shape(kName, "outputs", outputs.shape, expected, "[N, heads · head_dim]");
-  check_rows(kName, rows, outputs.extent(0));
+  ops::check_shape(kHeadCovarianceName, "outputs", outputs.shape, expected, "[N, heads · head_dim]");
+  check_rows(kHeadCovarianceName, rows, outputs.extent(0));
   const std::int64_t count = rows.empty() ? outputs.extent(0) : static_cast<std::int64_t>(rows.size());
   if (count == 0) return;
-  const std::int64_t most = std::min(kRows, count), width = heads_ * head_dim_;
+  const std::int64_t most = std::min(kRowsAtOnce, count), width = heads_ * head_dim_;
   const int workers = static_cast<int>(std::min<std::int64_t>(runtime::workers_from_here(engine), bands_of(width)));
   const Workspace workspace(most, heads_, width, workers, product_floats(engine.isa(), width, count));
-  const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
+  const runtime::Scratch memory(engine, workspace.layout.bytes(), kHeadCovarianceName);
   const Room room = {.workers = workers,
                      .shifted = workspace.shifted.in(memory.data()),
                      .products = workspace.products.in(memory.data()),
@@ -113,12 +113,12 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
                      .found = workspace.found.in(memory.data())};
   const std::int64_t* const chosen = rows.empty() ? nullptr : rows.data();
   if (origin_.empty()) {
-    origin_ = make_vector<float>(kName, sums_.size());
+    origin_ = make_vector<float>(kHeadCovarianceName, sums_.size());
     kernels::row_kernels(engine.isa()).near_mean(Rows{outputs, chosen, 0, most}.columns(0, width), origin_.data());
   }
   // From here on there is all the memory that it takes: all rows count.
-  for (std::int64_t first = 0; first < count; first += kRows) {
-    add_rows(engine, {outputs, chosen, first, std::min(kRows, count - first)}, room);
+  for (std::int64_t first = 0; first < count; first += kRowsAtOnce) {
+    add_rows(engine, {outputs, chosen, first, std::min(kRowsAtOnce, count - first)}, room);
   }
 }
 
@@ -232,7 +232,7 @@ Undefined HeadCovariance::state(std::int64_t head) const noexcept {
 Measure HeadCovariance::cka(std::int64_t a, std::int64_t b) const {
   for (const std::int64_t head : {a, b}) {
     if (head >= 0 && head < heads_) continue;
-    ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
+    ops::fail(kHeadCovarianceName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
   }
   for (const std::int64_t head : {a, b}) {
     if (state(head) != Undefined::none) return state(head);
@@ -255,7 +255,7 @@ Measure HeadCovariance::effective_rank() const {
   const auto power = [&](std::int64_t column) {
     return scales_[static_cast<std::size_t>(column / head_dim_)].value_or(largest) - largest;
   };
-  std::vector<double> matrix = make_vector<double>(kName, width, width);
+  std::vector<double> matrix = make_vector<double>(kHeadCovarianceName, width, width);
   for (std::int64_t i = 0; i < width; ++i) {
     for (std::int64_t j = 0; j < width; ++j) {
       matrix[static_cast<std::size_t>(i * width + j)] = std::ldexp(centred(i, j), power(i) + power(j));

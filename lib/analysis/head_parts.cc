@@ -13,10 +13,10 @@
 namespace headlight::analysis {
 namespace {
 
-constexpr std::string_view kName = "head_part_norms";
+constexpr std::string_view kHeadPartsName = "head_part_norms";
 
 // Rows that are multiplied at a time: enough for a good product, so few that the parts stay in a cache.
-constexpr std::int64_t kRows = 256;
+constexpr std::int64_t kRowsOfPart = 256;
 // Rows whose squares are summed side by side.
 constexpr std::int64_t kTogether = 8;
 
@@ -46,24 +46,24 @@ void norms_of_rows(const View<const float, 2>& x, std::int64_t first, std::int64
 
 void head_part_norms(Engine& engine, View<const float, 2> scaled_outputs, View<const float, 2> output_weight,
                      View<float, 2> norms) {
-  ops::check_view(kName, "scaled_outputs", scaled_outputs);
-  ops::check_view(kName, "output_weight", output_weight);
-  ops::check_view(kName, "norms", norms);
+  ops::check_view(kHeadPartsName, "scaled_outputs", scaled_outputs);
+  ops::check_view(kHeadPartsName, "output_weight", output_weight);
+  ops::check_view(kHeadPartsName, "norms", norms);
   const std::int64_t width = scaled_outputs.extent(1);
   const std::int64_t heads = norms.extent(1);
   const std::array<std::int64_t, 2> expected = {scaled_outputs.extent(0), -1};
-  ops::check_shape(kName, "norms", norms.shape, expected, "[N, H]");
+  ops::check_shape(kHeadPartsName, "norms", norms.shape, expected, "[N, H]");
   if (heads < 1 || width % heads != 0) {
-    ops::fail(kName, "norms is for " + std::to_string(heads) + " heads, expected a divisor of E, which is " +
-                         std::to_string(width));
+    ops::fail(kHeadPartsName, "norms is for " + std::to_string(heads) + " heads, expected a divisor of E, which is " +
+                                  std::to_string(width));
   }
   const std::int64_t head_dim = width / heads;
   const bool shared = output_weight.extent(1) == head_dim;
   const std::array<std::int64_t, 2> whole = {width, shared ? head_dim : width};
-  ops::check_shape(kName, "output_weight", output_weight.shape, whole, "[E, E] or [E, D]");
-  Tensor<float, 2> part({std::min(kRows, scaled_outputs.extent(0)), width});
-  for (std::int64_t row = 0; row < scaled_outputs.extent(0); row += kRows) {
-    const std::int64_t rows = std::min(kRows, scaled_outputs.extent(0) - row);
+  ops::check_shape(kHeadPartsName, "output_weight", output_weight.shape, whole, "[E, E] or [E, D]");
+  Tensor<float, 2> part({std::min(kRowsOfPart, scaled_outputs.extent(0)), width});
+  for (std::int64_t row = 0; row < scaled_outputs.extent(0); row += kRowsOfPart) {
+    const std::int64_t rows = std::min(kRowsOfPart, scaled_outputs.extent(0) - row);
     for (std::int64_t head = 0; head < heads; ++head) {
       gemm(engine, block(scaled_outputs, row, rows, head * head_dim, head_dim),
            block(output_weight, 0, width, shared ? 0 : head * head_dim, head_dim),

@@ -8,28 +8,28 @@
 namespace headlight::analysis {
 namespace {
 
-constexpr std::string_view kName = "HeadImportance";
+constexpr std::string_view kImportanceName = "HeadImportance";
 
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows) {
   bool fits = offsets.front() == 0 && offsets.back() == rows;
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s) fits = fits && offsets[s] <= offsets[s + 1];
-  if (!fits) ops::fail(kName, "offsets do not ascend from 0 to the " + std::to_string(rows) + " rows");
+  if (!fits) ops::fail(kImportanceName, "offsets do not ascend from 0 to the " + std::to_string(rows) + " rows");
 }
 
 }  // namespace
 
 HeadImportance::HeadImportance(std::int64_t heads) {
-  if (heads < 1) ops::fail(kName, "heads is " + std::to_string(heads) + ", expected at least 1");
+  if (heads < 1) ops::fail(kImportanceName, "heads is " + std::to_string(heads) + ", expected at least 1");
   sums_.resize(static_cast<std::size_t>(heads));
 }
 
 void HeadImportance::add(View<const float, 3> outputs, View<const float, 3> gradients,
                          std::span<const std::int64_t> offsets) {
-  ops::check_view(kName, "outputs", outputs);
-  ops::check_view(kName, "gradients", gradients);
+  ops::check_view(kImportanceName, "outputs", outputs);
+  ops::check_view(kImportanceName, "gradients", gradients);
   const std::array<std::int64_t, 3> expected = {-1, static_cast<std::int64_t>(sums_.size()), -1};
-  ops::check_shape(kName, "outputs", outputs.shape, expected, "[N, H, D]");
-  ops::check_shape(kName, "gradients", gradients.shape, outputs.shape, "the shape of outputs");
+  ops::check_shape(kImportanceName, "outputs", outputs.shape, expected, "[N, H, D]");
+  ops::check_shape(kImportanceName, "gradients", gradients.shape, outputs.shape, "the shape of outputs");
   const std::array<std::int64_t, 2> whole = {0, outputs.extent(0)};
   if (offsets.empty()) offsets = whole;
   check_offsets(offsets, outputs.extent(0));
@@ -49,7 +49,8 @@ void HeadImportance::add(View<const float, 3> outputs, View<const float, 3> grad
 
 Measure HeadImportance::importance(std::int64_t head) const {
   if (head < 0 || head >= static_cast<std::int64_t>(sums_.size())) {
-    ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(sums_.size() - 1));
+    ops::fail(kImportanceName,
+              "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(sums_.size() - 1));
   }
   if (samples_ == 0) return Undefined::no_rows;
   return sums_[static_cast<std::size_t>(head)] / static_cast<double>(samples_);

@@ -18,23 +18,24 @@
 namespace headlight::analysis {
 namespace {
 
-constexpr std::string_view kName = "MinibatchCka";
+constexpr std::string_view kMinibatchCkaName = "MinibatchCka";
 constexpr std::int64_t kFewestRows = 4;
 
 // How many rows count.
 std::int64_t checked_rows(std::int64_t heads, std::span<const View<const float, 2>> outputs,
                           std::span<const std::int64_t> rows) {
   if (static_cast<std::int64_t>(outputs.size()) != heads) {
-    ops::fail(kName, "there are " + std::to_string(outputs.size()) + " outputs, expected " + std::to_string(heads));
+    ops::fail(kMinibatchCkaName,
+              "there are " + std::to_string(outputs.size()) + " outputs, expected " + std::to_string(heads));
   }
   for (const View<const float, 2>& output : outputs) {
-    ops::check_view(kName, "outputs", output);
+    ops::check_view(kMinibatchCkaName, "outputs", output);
     if (output.extent(0) != outputs[0].extent(0)) {
-      ops::fail(kName, "outputs have " + std::to_string(outputs[0].extent(0)) + " and " +
-                           std::to_string(output.extent(0)) + " rows, expected one number");
+      ops::fail(kMinibatchCkaName, "outputs have " + std::to_string(outputs[0].extent(0)) + " and " +
+                                       std::to_string(output.extent(0)) + " rows, expected one number");
     }
   }
-  check_rows(kName, rows, outputs[0].extent(0));
+  check_rows(kMinibatchCkaName, rows, outputs[0].extent(0));
   return rows.empty() ? outputs[0].extent(0) : static_cast<std::int64_t>(rows.size());
 }
 
@@ -124,7 +125,7 @@ void multiply_kernels(Engine& engine, std::span<const View<const float, 2>> outp
                       std::int64_t width, View<float, 2> products, int* scales) {
   const std::int64_t n = group.count, heads = products.extent(0), pairs = n * (n - 1) / 2;
   const Workspace workspace(engine.isa(), heads, n, width);
-  const runtime::Scratch memory(engine, workspace.layout.bytes(), kName);
+  const runtime::Scratch memory(engine, workspace.layout.bytes(), kMinibatchCkaName);
   auto* const centred = workspace.centred.in(memory.data());
   auto* const matrices = workspace.matrices.in(memory.data());
   auto* const centres = workspace.centres.in(memory.data());
@@ -158,9 +159,10 @@ void multiply_kernels(Engine& engine, std::span<const View<const float, 2>> outp
 }  // namespace
 
 MinibatchCka::MinibatchCka(std::int64_t heads, std::int64_t minibatch) : heads_(heads), minibatch_(minibatch) {
-  check_size(kName, "heads", heads, 1, kWidest);
-  if (minibatch < kFewestRows) ops::fail(kName, "minibatch is " + std::to_string(minibatch) + ", expected at least 4");
-  sums_ = make_vector<double>(kName, heads, heads);
+  check_size(kMinibatchCkaName, "heads", heads, 1, kWidest);
+  if (minibatch < kFewestRows)
+    ops::fail(kMinibatchCkaName, "minibatch is " + std::to_string(minibatch) + ", expected at least 4");
+  sums_ = make_vector<double>(kMinibatchCkaName, heads, heads);
 }
 
 void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> outputs,
@@ -175,9 +177,9 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
   const auto group_of = [&](std::int64_t number) {
     return Group{rows.empty() ? nullptr : rows.data(), number, groups, divide_up(count - number, groups)};
   };
-  std::vector<float> all_products = make_vector<float>(kName, groups, heads_, heads_);
+  std::vector<float> all_products = make_vector<float>(kMinibatchCkaName, groups, heads_, heads_);
   const View<float, 3> products(all_products.data(), {groups, heads_, heads_});
-  std::vector<int> scales = make_vector<int>(kName, groups, heads_);
+  std::vector<int> scales = make_vector<int>(kMinibatchCkaName, groups, heads_);
   runtime::parallel_for_or_throw(engine, groups, engine.threads(), [&](std::int64_t number, int) {
     multiply_kernels(engine, outputs, group_of(number), width, {&products(number, 0, 0), {heads_, heads_}},
                      scales.data() + number * heads_);
@@ -200,7 +202,7 @@ void MinibatchCka::add(Engine& engine, std::span<const View<const float, 2>> out
 Measure MinibatchCka::cka(std::int64_t a, std::int64_t b) const {
   for (const std::int64_t head : {a, b}) {
     if (head >= 0 && head < heads_) continue;
-    ops::fail(kName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
+    ops::fail(kMinibatchCkaName, "head is " + std::to_string(head) + ", expected 0 to " + std::to_string(heads_ - 1));
   }
   if (rows_ == 0) return Undefined::too_few_rows;
   const auto sum = [&](std::int64_t i, std::int64_t j) { return sums_[static_cast<std::size_t>(i * heads_ + j)]; };

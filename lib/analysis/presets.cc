@@ -41,22 +41,22 @@ constexpr std::array<Preset, 5> kPresets{{{"BERT-base", bert(768, 12, 12), 109'4
                                           {"GPT-2 medium", gpt2(1024, 16, 24), 354'823'168},
                                           {"MiniLM-L6", bert(384, 12, 6), 22'713'216}}};
 
-constexpr std::string_view kName = "presets";
+constexpr std::string_view kPresetsName = "presets";
 
 void check(const ModelShape& shape) {
-  check_width(kName, shape.width, shape.heads);
-  check_size(kName, "feed_forward_width", shape.feed_forward_width, 1, 4 * kWidest);
-  check_size(kName, "layers", shape.layers, 0, 1 << 16);
+  check_width(kPresetsName, shape.width, shape.heads);
+  check_size(kPresetsName, "feed_forward_width", shape.feed_forward_width, 1, 4 * kWidest);
+  check_size(kPresetsName, "layers", shape.layers, 0, 1 << 16);
   for (const auto& [name, rows] : {std::pair{"vocabulary", shape.vocabulary},
                                    {"positions", shape.positions},
                                    {"token_types", shape.token_types}}) {
-    check_size(kName, name, rows, 0, std::int64_t{1} << 40);
+    check_size(kPresetsName, name, rows, 0, std::int64_t{1} << 40);
   }
 }
 
 void check(const ModelShape& shape, std::int64_t length) {
   check(shape);
-  check_size(kName, "length", length, 1, std::numeric_limits<std::int64_t>::max());
+  check_size(kPresetsName, "length", length, 1, std::numeric_limits<std::int64_t>::max());
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void check(const ModelShape& shape, std::int64_t length) {
 std::span<const Preset> presets() noexcept { return kPresets; }
 
 AttentionParameters attention_parameters(std::int64_t width, std::int64_t heads) {
-  check_width(kName, width, heads);
+  check_width(kPresetsName, width, heads);
   AttentionParameters parameters;
   parameters.head_dim = width / heads;
   parameters.one_projection = width * parameters.head_dim;
@@ -154,7 +154,7 @@ AttentionBytes attention_bytes(const ModelShape& shape, std::int64_t length) {
 
 std::vector<MergeCost> merge_costs(std::int64_t width, std::int64_t heads, std::int64_t length) {
   const std::int64_t head_dim = attention_parameters(width, heads).head_dim;
-  check_size(kName, "length", length, 1, std::numeric_limits<std::int64_t>::max());
+  check_size(kPresetsName, "length", length, 1, std::numeric_limits<std::int64_t>::max());
   const auto cost = [length](Merge merge, std::int64_t matrices, std::int64_t vectors, std::int64_t of_row) {
     const auto rows = static_cast<double>(length);
     return MergeCost{merge, matrices + vectors, 2 * rows * static_cast<double>(matrices),

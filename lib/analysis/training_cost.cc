@@ -16,7 +16,7 @@ namespace headlight::analysis {
 
 namespace {
 
-constexpr std::string_view kName = "training_cost";
+constexpr std::string_view kTrainingCostName = "training_cost";
 // As many bytes as no machine has, and far below 2⁶³.
 constexpr double kMost = 1e14;
 
@@ -34,9 +34,9 @@ struct Sizes {
 };
 
 TrainedLayer layer_of(const TransformerLayerOptions& options) {
-  check_width(kName, options.width, options.heads);
-  check_size(kName, "feed_forward_width", options.feed_forward_width, 0, 4 * kWidest);
-  layers::probability(kName, "dropout", options.dropout);
+  check_width(kTrainingCostName, options.width, options.heads);
+  check_size(kTrainingCostName, "feed_forward_width", options.feed_forward_width, 0, 4 * kWidest);
+  layers::probability(kTrainingCostName, "dropout", options.dropout);
   return {.width = options.width,
           .heads = options.heads,
           .hidden = layers::given_or(options.feed_forward_width, 4 * options.width),
@@ -51,7 +51,7 @@ MergeCost merge_of(const TrainedLayer& layer) {
 }
 
 void add_sequence(std::int64_t length, Sizes& sizes) {
-  layers::at_least(0, kName, "a length", length);
+  layers::at_least(0, kTrainingCostName, "a length", length);
   sizes.tokens += static_cast<double>(length);
   sizes.pairs += static_cast<double>(length) * static_cast<double>(length);
 }
@@ -75,16 +75,16 @@ void check_bytes(const Sizes& sizes) {
   const double rows = most_rows * (layers * (12 * width + hidden + heads + 32) + 4 * width);
   const double pairs = sizes.layer.unfused ? layers * heads * sizes.pairs : 0;
   const double bytes = 4 * (weights * (2 + static_cast<double>(sizes.moments)) + rows + pairs);
-  if (bytes > kMost) ops::fail(kName, "the step takes more than 10¹⁴ bytes");
+  if (bytes > kMost) ops::fail(kTrainingCostName, "the step takes more than 10¹⁴ bytes");
 }
 
 Sizes sizes_of(const TrainingPlan& plan) {
   const EncoderOptions& encoder = plan.encoder;
-  layers::at_least(1, kName, "vocabulary", encoder.vocabulary);
-  layers::at_least(1, kName, "max_positions", encoder.max_positions);
-  layers::at_least(0, kName, "token_types", encoder.token_types);
-  layers::at_least(0, kName, "layers", encoder.layers);
-  layers::at_least(0, kName, "k", plan.k);
+  layers::at_least(1, kTrainingCostName, "vocabulary", encoder.vocabulary);
+  layers::at_least(1, kTrainingCostName, "max_positions", encoder.max_positions);
+  layers::at_least(0, kTrainingCostName, "token_types", encoder.token_types);
+  layers::at_least(0, kTrainingCostName, "layers", encoder.layers);
+  layers::at_least(0, kTrainingCostName, "k", plan.k);
   Sizes sizes;
   sizes.layer = layer_of({.width = encoder.width,
                           .heads = encoder.heads,
@@ -96,7 +96,7 @@ Sizes sizes_of(const TrainingPlan& plan) {
   sizes.segment = layers::segment_length(plan.checkpoint, plan.k, encoder.layers);
   sizes.tables = static_cast<double>(encoder.vocabulary) + static_cast<double>(encoder.max_positions) +
                  static_cast<double>(encoder.token_types);
-  sizes.moments = layers::at_least(0, kName, "moments", plan.moments);
+  sizes.moments = layers::at_least(0, kTrainingCostName, "moments", plan.moments);
   sizes.merge = merge_of(sizes.layer);
   sizes.layer.unfused = plan.attention == AttentionMethod::unfused;
   for (const std::int64_t length : plan.lengths) add_sequence(length, sizes);
@@ -115,10 +115,10 @@ Sizes sizes_of(const LayerTrainingPlan& plan) {
   Sizes sizes;
   sizes.layer = layer_of(plan.layer);
   sizes.segment = layers::keeps_linear(plan.checkpoint) ? 0 : 1;
-  sizes.moments = layers::at_least(0, kName, "moments", plan.moments);
+  sizes.moments = layers::at_least(0, kTrainingCostName, "moments", plan.moments);
   sizes.merge = merge_of(sizes.layer);
   sizes.layer.unfused = plan.attention == AttentionMethod::unfused;
-  sizes.layer.batch = layers::at_least(0, kName, "batch", plan.batch);
+  sizes.layer.batch = layers::at_least(0, kTrainingCostName, "batch", plan.batch);
   sizes.layer.length = plan.length;
   add_sequence(plan.length, sizes);
   sizes.tokens *= static_cast<double>(plan.batch);

@@ -8,17 +8,17 @@
 namespace headlight::c {
 namespace {
 
-constexpr const char* kName = "attention";
-constexpr const char* kBackward = "attention_backward";
+constexpr const char* kAttention = "attention";
+constexpr const char* kAttentionBackward = "attention_backward";
 
 AttentionShape attention_shape(const headlight_attention_shape* given) {
-  return c::attention_shape(kName, "shape", given);
+  return c::attention_shape(kAttention, "shape", given);
 }
 
 // Of a shape that attention_shape() has read.
 NumberType query_gradient_type(const headlight_attention_shape& given) {
-  const Fields fields(kBackward, "shape", &given, HEADLIGHT_C_FIELDS(headlight_attention_shape));
-  return stored_type(kBackward, "shape.query_gradient", fields->query_gradient);
+  const Fields fields(kAttentionBackward, "shape", &given, HEADLIGHT_C_FIELDS(headlight_attention_shape));
+  return stored_type(kAttentionBackward, "shape.query_gradient", fields->query_gradient);
 }
 
 }  // namespace
@@ -31,18 +31,19 @@ headlight_status headlight_attention(headlight_engine* engine, const headlight_t
                                      const headlight_tensor* key, const headlight_tensor* value,
                                      const headlight_tensor* out, const headlight_attention_options* options,
                                      headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    const AttentionOptions given = attention_options(kName, options);
+  return call(kAttention, engine, error, [&](Engine& on) {
+    const AttentionOptions given = attention_options(kAttention, options);
     // float32's own way is the faster one.
     if (all_floats({query, key, value, out})) {
-      return attention(on, view<const float, 4>(kName, "query", query), view<const float, 4>(kName, "key", key),
-                       view<const float, 4>(kName, "value", value), view<float, 4>(kName, "out", out), given);
+      return attention(on, view<const float, 4>(kAttention, "query", query),
+                       view<const float, 4>(kAttention, "key", key), view<const float, 4>(kAttention, "value", value),
+                       view<float, 4>(kAttention, "out", out), given);
     }
     // One after another, as errors name them.
-    const TypedView<4> queries = typed_view<4, const void*>(kName, "query", query);
-    const TypedView<4> keys = typed_view<4, const void*>(kName, "key", key, true);
-    const TypedView<4> values = typed_view<4, const void*>(kName, "value", value, true);
-    attention(on, queries, keys, values, typed_view<4, void*>(kName, "out", out), given);
+    const TypedView<4> queries = typed_view<4, const void*>(kAttention, "query", query);
+    const TypedView<4> keys = typed_view<4, const void*>(kAttention, "key", key, true);
+    const TypedView<4> values = typed_view<4, const void*>(kAttention, "value", value, true);
+    attention(on, queries, keys, values, typed_view<4, void*>(kAttention, "out", out), given);
   });
 }
 
@@ -59,13 +60,14 @@ headlight_status headlight_quantize_rows(headlight_engine* engine, const headlig
 headlight_status headlight_attention_workspace_bytes(const headlight_engine* engine,
                                                      const headlight_attention_shape* shape, size_t* bytes,
                                                      headlight_error* error) {
-  return call(kName, engine, error,
-              [&](const Engine& on) { required(kName, "bytes", bytes) = workspace_bytes(on, attention_shape(shape)); });
+  return call(kAttention, engine, error, [&](const Engine& on) {
+    required(kAttention, "bytes", bytes) = workspace_bytes(on, attention_shape(shape));
+  });
 }
 
 headlight_status headlight_attention_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
                                              headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) { reserve(on, attention_shape(shape)); });
+  return call(kAttention, engine, error, [&](Engine& on) { reserve(on, attention_shape(shape)); });
 }
 
 headlight_status headlight_attention_backward(headlight_engine* engine, const headlight_tensor* query,
@@ -74,31 +76,32 @@ headlight_status headlight_attention_backward(headlight_engine* engine, const he
                                               const headlight_tensor* out_gradient,
                                               const headlight_attention_gradients* gradients,
                                               const headlight_attention_options* options, headlight_error* error) {
-  return call(kBackward, engine, error, [&](Engine& on) {
+  return call(kAttentionBackward, engine, error, [&](Engine& on) {
     // One after another, as errors name them.
-    const TypedView<4> queries = typed_view<4, const void*>(kBackward, "query", query);
-    const TypedView<4> keys = typed_view<4, const void*>(kBackward, "key", key);
-    const TypedView<4> values = typed_view<4, const void*>(kBackward, "value", value);
-    const TypedView<4> outs = typed_view<4, const void*>(kBackward, "out", out);
-    const auto sums = view<const float, 3>(kBackward, "log_sum_exp", log_sum_exp);
-    const TypedView<4> by_out = typed_view<4, const void*>(kBackward, "out_gradient", out_gradient);
-    const TypedAttentionGradients to = attention_gradients(kBackward, gradients);
-    attention_backward(on, queries, keys, values, outs, sums, by_out, to, attention_options(kBackward, options));
+    const TypedView<4> queries = typed_view<4, const void*>(kAttentionBackward, "query", query);
+    const TypedView<4> keys = typed_view<4, const void*>(kAttentionBackward, "key", key);
+    const TypedView<4> values = typed_view<4, const void*>(kAttentionBackward, "value", value);
+    const TypedView<4> outs = typed_view<4, const void*>(kAttentionBackward, "out", out);
+    const auto sums = view<const float, 3>(kAttentionBackward, "log_sum_exp", log_sum_exp);
+    const TypedView<4> by_out = typed_view<4, const void*>(kAttentionBackward, "out_gradient", out_gradient);
+    const TypedAttentionGradients to = attention_gradients(kAttentionBackward, gradients);
+    attention_backward(on, queries, keys, values, outs, sums, by_out, to,
+                       attention_options(kAttentionBackward, options));
   });
 }
 
 headlight_status headlight_attention_backward_workspace_bytes(const headlight_engine* engine,
                                                               const headlight_attention_shape* shape, size_t* bytes,
                                                               headlight_error* error) {
-  return call(kBackward, engine, error, [&](const Engine& on) {
+  return call(kAttentionBackward, engine, error, [&](const Engine& on) {
     const AttentionShape of_call = attention_shape(shape);
-    required(kBackward, "bytes", bytes) = backward_workspace_bytes(on, of_call, query_gradient_type(*shape));
+    required(kAttentionBackward, "bytes", bytes) = backward_workspace_bytes(on, of_call, query_gradient_type(*shape));
   });
 }
 
 headlight_status headlight_attention_backward_reserve(headlight_engine* engine, const headlight_attention_shape* shape,
                                                       headlight_error* error) {
-  return call(kBackward, engine, error, [&](Engine& on) {
+  return call(kAttentionBackward, engine, error, [&](Engine& on) {
     const AttentionShape of_call = attention_shape(shape);
     reserve_backward(on, of_call, query_gradient_type(*shape));
   });

@@ -11,7 +11,7 @@ struct headlight_attention_stream {
 namespace headlight::c {
 namespace {
 
-constexpr const char* kName = "attention_stream";
+constexpr const char* kAttentionStream = "attention_stream";
 
 }  // namespace
 }  // namespace headlight::c
@@ -23,10 +23,10 @@ headlight_status headlight_attention_stream_create(headlight_engine* engine, con
                                                    int64_t key_value_heads, int64_t value_dim,
                                                    const headlight_attention_options* options,
                                                    headlight_attention_stream** stream, headlight_error* error) {
-  return create(kName, stream, error, [&] {
-    return std::make_unique<headlight_attention_stream>(
-        headlight_attention_stream{{engine_of(kName, engine), view<const float, 4>(kName, "query", query),
-                                    key_value_heads, value_dim, attention_options(kName, options)}});
+  return create(kAttentionStream, stream, error, [&] {
+    return std::make_unique<headlight_attention_stream>(headlight_attention_stream{
+        {engine_of(kAttentionStream, engine), view<const float, 4>(kAttentionStream, "query", query), key_value_heads,
+         value_dim, attention_options(kAttentionStream, options)}});
   });
 }
 
@@ -35,8 +35,9 @@ void headlight_attention_stream_destroy(headlight_attention_stream* stream) { de
 headlight_status headlight_attention_stream_append(headlight_attention_stream* stream, const headlight_tensor* key,
                                                    const headlight_tensor* value, headlight_error* error) {
   return call(error, [&] {
-    required(kName, "stream", stream)
-        .stream.append(view<const float, 4>(kName, "key", key), view<const float, 4>(kName, "value", value));
+    required(kAttentionStream, "stream", stream)
+        .stream.append(view<const float, 4>(kAttentionStream, "key", key),
+                       view<const float, 4>(kAttentionStream, "value", value));
   });
 }
 
@@ -51,7 +52,8 @@ size_t headlight_attention_stream_bytes(const headlight_attention_stream* stream
 headlight_status headlight_attention_stream_finish(headlight_attention_stream* stream, const headlight_tensor* out,
                                                    const headlight_tensor* log_sum_exp, headlight_error* error) {
   return call(error, [&] {
-    required(kName, "stream", stream)
-        .stream.finish(view<float, 4>(kName, "out", out), optional_view<float, 3>(kName, "log_sum_exp", log_sum_exp));
+    required(kAttentionStream, "stream", stream)
+        .stream.finish(view<float, 4>(kAttentionStream, "out", out),
+                       optional_view<float, 3>(kAttentionStream, "log_sum_exp", log_sum_exp));
   });
 }

@@ -7,38 +7,38 @@
 namespace headlight::c {
 namespace {
 
-constexpr const char* kName = "gemm";
+constexpr const char* kGemm = "gemm";
 
 static_assert(static_cast<int>(Activation::gelu_tanh) == HEADLIGHT_ACTIVATION_GELU_TANH - HEADLIGHT_ACTIVATION_NONE);
 
 GemmOptions gemm_options(const headlight_gemm_options* given, int rank) {
   GemmOptions options;
   if (given == nullptr) return options;
-  const Fields fields(kName, "options", given, HEADLIGHT_C_FIELDS(headlight_gemm_options));
+  const Fields fields(kGemm, "options", given, HEADLIGHT_C_FIELDS(headlight_gemm_options));
   if (fields->alpha != nullptr) options.alpha = *fields->alpha;
   if (fields->beta != nullptr) options.beta = *fields->beta;
-  options.bias = optional_vector<const float>(kName, "bias", fields->bias);
-  options.activation = activation_of(kName, fields->activation, Activation::none);
-  if (rank == 2) options.residual = optional_view<const float, 2>(kName, "residual", fields->residual);
-  if (rank == 3) options.batched_residual = optional_view<const float, 3>(kName, "residual", fields->residual);
+  options.bias = optional_vector<const float>(kGemm, "bias", fields->bias);
+  options.activation = activation_of(kGemm, fields->activation, Activation::none);
+  if (rank == 2) options.residual = optional_view<const float, 2>(kGemm, "residual", fields->residual);
+  if (rank == 3) options.batched_residual = optional_view<const float, 3>(kGemm, "residual", fields->residual);
   return options;
 }
 
 template <int Rank>
 void multiply(Engine& engine, const headlight_tensor* a, const headlight_tensor* b, const headlight_tensor* c,
               const headlight_gemm_options* given) {
-  const Stored<Rank> left = stored<Rank>(kName, "a", a), right = stored<Rank>(kName, "b", b);
+  const Stored<Rank> left = stored<Rank>(kGemm, "a", a), right = stored<Rank>(kGemm, "b", b);
   GemmOptions options = gemm_options(given, Rank);
   options.transpose_a = left.transpose;
   options.transpose_b = right.transpose;
-  gemm(engine, left.view, right.view, view<float, Rank>(kName, "c", c), options);
+  gemm(engine, left.view, right.view, view<float, Rank>(kGemm, "c", c), options);
 }
 
 GemmShape gemm_shape(const headlight_gemm_shape* given) {
-  required(kName, "shape", given);
-  const Fields fields(kName, "shape", given);
+  required(kGemm, "shape", given);
+  const Fields fields(kGemm, "shape", given);
   return {fields->batch == 0 ? 1 : fields->batch,  fields->m, fields->n, fields->k, fields->packed != 0,
-          number_type(kName, "type", fields->type)};
+          number_type(kGemm, "type", fields->type)};
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ using namespace headlight::c;
 headlight_status headlight_gemm(headlight_engine* engine, const headlight_tensor* a, const headlight_tensor* b,
                                 const headlight_tensor* c, const headlight_gemm_options* options,
                                 headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    if (required(kName, "c", c).rank == 3) {
+  return call(kGemm, engine, error, [&](Engine& on) {
+    if (required(kGemm, "c", c).rank == 3) {
       multiply<3>(on, a, b, c, options);
     } else {
       multiply<2>(on, a, b, c, options);
@@ -96,21 +96,21 @@ headlight_type headlight_packed_matrix_type(const headlight_packed_matrix* packe
 headlight_status headlight_gemm_packed(headlight_engine* engine, const headlight_tensor* a,
                                        const headlight_packed_matrix* b, const headlight_tensor* c,
                                        const headlight_gemm_options* options, headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    const Stored<2> left = stored<2>(kName, "a", a);
+  return call(kGemm, engine, error, [&](Engine& on) {
+    const Stored<2> left = stored<2>(kGemm, "a", a);
     GemmOptions fields = gemm_options(options, 2);
     fields.transpose_a = left.transpose;
-    gemm(on, left.view, required(kName, "b", b).matrix, view<float, 2>(kName, "c", c), fields);
+    gemm(on, left.view, required(kGemm, "b", b).matrix, view<float, 2>(kGemm, "c", c), fields);
   });
 }
 
 headlight_status headlight_gemm_workspace_bytes(const headlight_engine* engine, const headlight_gemm_shape* shape,
                                                 size_t* bytes, headlight_error* error) {
-  return call(kName, engine, error,
-              [&](const Engine& on) { required(kName, "bytes", bytes) = workspace_bytes(on, gemm_shape(shape)); });
+  return call(kGemm, engine, error,
+              [&](const Engine& on) { required(kGemm, "bytes", bytes) = workspace_bytes(on, gemm_shape(shape)); });
 }
 
 headlight_status headlight_gemm_reserve(headlight_engine* engine, const headlight_gemm_shape* shape,
                                         headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) { reserve(on, gemm_shape(shape)); });
+  return call(kGemm, engine, error, [&](Engine& on) { reserve(on, gemm_shape(shape)); });
 }

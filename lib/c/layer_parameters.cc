@@ -3,13 +3,12 @@
 #include <string>
 
 #include "c/handles.h"
+#include "c/layer_names.h"
 #include "c/parameters.h"
 #include "layers/parameter_list.h"
 
 namespace headlight::c {
 namespace {
-
-constexpr const char* kName = "layer";
 
 std::string describe(std::span<const std::int64_t> shape) {
   std::string text = "[";
@@ -101,7 +100,7 @@ void headlight_layer_destroy(headlight_layer* layer) {
 
 headlight_status headlight_layer_initialize(headlight_layer* layer, uint64_t seed, headlight_error* error) {
   return call(error, [&] {
-    required(kName, "layer", layer).layer->initialize(seed);
+    required(kLayer, "layer", layer).layer->initialize(seed);
     layer->settle();
   });
 }
@@ -112,13 +111,13 @@ int64_t headlight_layer_parameter_count(const headlight_layer* layer) {
 
 headlight_status headlight_layer_parameter(const headlight_layer* layer, int64_t index, const char** name,
                                            int32_t* rank, const int64_t** shape, headlight_error* error) {
-  return call(error, [&] { tell(kName, required(kName, "layer", layer).parameters, index, name, rank, shape); });
+  return call(error, [&] { tell(kLayer, required(kLayer, "layer", layer).parameters, index, name, rank, shape); });
 }
 
 headlight_status headlight_layer_get_parameter(const headlight_layer* layer, const char* name,
                                                const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
-    const layers::ParameterPlace& place = matching(kName, required(kName, "layer", layer).parameters, name, values);
+    const layers::ParameterPlace& place = matching(kLayer, required(kLayer, "layer", layer).parameters, name, values);
     layers::read(place, static_cast<float*>(values->data));
   });
 }
@@ -126,7 +125,7 @@ headlight_status headlight_layer_get_parameter(const headlight_layer* layer, con
 headlight_status headlight_layer_set_parameter(headlight_layer* layer, const char* name, const headlight_tensor* values,
                                                headlight_error* error) {
   return call(error, [&] {
-    const layers::ParameterPlace& place = matching(kName, required(kName, "layer", layer).parameters, name, values);
+    const layers::ParameterPlace& place = matching(kLayer, required(kLayer, "layer", layer).parameters, name, values);
     layers::write(place, static_cast<const float*>(values->data));
     layer->settle();
   });
@@ -135,14 +134,14 @@ headlight_status headlight_layer_set_parameter(headlight_layer* layer, const cha
 headlight_status headlight_layer_load(headlight_layer* layer, const headlight_weight* weights, size_t count,
                                       const headlight_load_options* options, headlight_error* error) {
   return call(error, [&] {
-    Layer& target = *required(kName, "layer", layer).layer;
-    const Fields fields(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_load_options));
+    Layer& target = *required(kLayer, "layer", layer).layer;
+    const Fields fields(kLayer, "options", options, HEADLIGHT_C_FIELDS(headlight_load_options));
     Weights named;
     for (std::size_t index = 0; index < count; ++index) {
-      const headlight_weight& weight = (&required(kName, "weights", weights))[index];
-      const std::string name = &required(kName, "the name of a weight", weight.name);
-      if (!named.emplace(name, weight_view(kName, name, &weight.values)).second)
-        refuse(kName, name + " is given twice");
+      const headlight_weight& weight = (&required(kLayer, "weights", weights))[index];
+      const std::string name = &required(kLayer, "the name of a weight", weight.name);
+      if (!named.emplace(name, weight_view(kLayer, name, &weight.values)).second)
+        refuse(kLayer, name + " is given twice");
     }
     target.load(named,
                 {.prefix = fields->prefix == nullptr ? "" : fields->prefix, .ignore_extra = fields->ignore_extra != 0});
@@ -153,8 +152,8 @@ headlight_status headlight_layer_load(headlight_layer* layer, const headlight_we
 headlight_status headlight_layer_set_precision(headlight_layer* layer, headlight_type precision,
                                                headlight_error* error) {
   return call(error, [&] {
-    Layer& target = *required(kName, "layer", layer).layer;
-    target.set_precision(number_type(kName, "precision", precision));
+    Layer& target = *required(kLayer, "layer", layer).layer;
+    target.set_precision(number_type(kLayer, "precision", precision));
   });
 }
 

@@ -1,27 +1,24 @@
 // Multi-head attention and the layers of the transformer.
 #include "c/attention_options.h"
 #include "c/handles.h"
+#include "c/layer_names.h"
 #include "headlight/layers/multi_head_attention.h"
 #include "headlight/layers/transformer.h"
 
 namespace headlight::c {
 namespace {
 
-constexpr const char* kAttention = "multi_head_attention";
-constexpr const char* kEncoderLayer = "transformer_encoder_layer";
-constexpr const char* kDecoderLayer = "transformer_decoder_layer";
-
 static_assert(static_cast<int>(SharedInputs::none) == HEADLIGHT_SHARED_NONE);
 static_assert(static_cast<int>(Norm::pre) == HEADLIGHT_NORM_PRE);
 static_assert(static_cast<int>(Merge::gated_by_element) == HEADLIGHT_MERGE_GATED_BY_ELEMENT);
 
 MultiHeadAttentionShape layer_shape(const headlight_multi_head_attention_shape* given) {
-  required(kAttention, "shape", given);
-  const Fields fields(kAttention, "shape", given, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_shape));
+  required(kMultiHeadAttention, "shape", given);
+  const Fields fields(kMultiHeadAttention, "shape", given, HEADLIGHT_C_FIELDS(headlight_multi_head_attention_shape));
   return {.batch = fields->batch == 0 ? 1 : fields->batch,
           .query_length = fields->query_length,
           .key_length = fields->key_length,
-          .inputs = enumerated<SharedInputs>(kAttention, "inputs", fields->inputs, HEADLIGHT_SHARED_ALL,
+          .inputs = enumerated<SharedInputs>(kMultiHeadAttention, "inputs", fields->inputs, HEADLIGHT_SHARED_ALL,
                                              HEADLIGHT_SHARED_NONE)};
 }
 
@@ -60,8 +57,8 @@ headlight_merge headlight_merge_from_name(const char* name) {
 
 headlight_status headlight_multi_head_attention_create(const headlight_multi_head_attention_options* options,
                                                        headlight_layer** layer, headlight_error* error) {
-  return create(kAttention, layer, error, [&] {
-    const Fields fields(kAttention, "options", options);
+  return create(kMultiHeadAttention, layer, error, [&] {
+    const Fields fields(kMultiHeadAttention, "options", options);
     return make_layer<MultiHeadAttention>(MultiHeadAttentionOptions{
         .width = fields->width,
         .heads = fields->heads,
@@ -71,7 +68,7 @@ headlight_status headlight_multi_head_attention_create(const headlight_multi_hea
         .bias = fields->without_bias == 0,
         .packed_projection = fields->separate_projections == 0,
         .dropout = fields->dropout == nullptr ? 0.0f : *fields->dropout,
-        .merge = merge_of(kAttention, fields->merge),
+        .merge = merge_of(kMultiHeadAttention, fields->merge),
         .orthogonal = fields->orthogonal != 0,
     });
   });
@@ -83,12 +80,14 @@ headlight_status headlight_multi_head_attention_forward(const headlight_layer* l
                                                         const headlight_attention_options* options,
                                                         const headlight_tensor* residual,
                                                         const headlight_head_access* heads, headlight_error* error) {
-  return call(kAttention, engine, error, [&](Engine& on) {
-    as<MultiHeadAttention>(kAttention, layer)
-        .forward(on, view<const float, 3>(kAttention, "query", query), view<const float, 3>(kAttention, "key", key),
-                 view<const float, 3>(kAttention, "value", value), view<float, 3>(kAttention, "out", out),
-                 attention_options(kAttention, options),
-                 optional_view<const float, 3>(kAttention, "residual", residual), head_access(kAttention, heads));
+  return call(kMultiHeadAttention, engine, error, [&](Engine& on) {
+    as<MultiHeadAttention>(kMultiHeadAttention, layer)
+        .forward(on, view<const float, 3>(kMultiHeadAttention, "query", query),
+                 view<const float, 3>(kMultiHeadAttention, "key", key),
+                 view<const float, 3>(kMultiHeadAttention, "value", value),
+                 view<float, 3>(kMultiHeadAttention, "out", out), attention_options(kMultiHeadAttention, options),
+                 optional_view<const float, 3>(kMultiHeadAttention, "residual", residual),
+                 head_access(kMultiHeadAttention, heads));
   });
 }
 
@@ -96,17 +95,17 @@ headlight_status headlight_multi_head_attention_workspace_bytes(const headlight_
                                                                 const headlight_engine* engine,
                                                                 const headlight_multi_head_attention_shape* shape,
                                                                 size_t* bytes, headlight_error* error) {
-  return call(kAttention, engine, error, [&](const Engine& on) {
-    required(kAttention, "bytes", bytes) =
-        as<MultiHeadAttention>(kAttention, layer).workspace_bytes(on, layer_shape(shape));
+  return call(kMultiHeadAttention, engine, error, [&](const Engine& on) {
+    required(kMultiHeadAttention, "bytes", bytes) =
+        as<MultiHeadAttention>(kMultiHeadAttention, layer).workspace_bytes(on, layer_shape(shape));
   });
 }
 
 headlight_status headlight_multi_head_attention_reserve(const headlight_layer* layer, headlight_engine* engine,
                                                         const headlight_multi_head_attention_shape* shape,
                                                         headlight_error* error) {
-  return call(kAttention, engine, error,
-              [&](Engine& on) { as<MultiHeadAttention>(kAttention, layer).reserve(on, layer_shape(shape)); });
+  return call(kMultiHeadAttention, engine, error,
+              [&](Engine& on) { as<MultiHeadAttention>(kMultiHeadAttention, layer).reserve(on, layer_shape(shape)); });
 }
 
 headlight_status headlight_transformer_encoder_layer_create(const headlight_transformer_layer_options* options,

@@ -13,13 +13,13 @@
 namespace headlight::c {
 namespace {
 
-constexpr const char* kName = "encoder_network";
+constexpr const char* kNetwork = "encoder_network";
 
 // Layers that one call may ask.
 constexpr std::size_t kMostLayers = 64;
 
 EncoderOptions encoder_options(const headlight_encoder_network_options* given) {
-  const Fields fields(kName, "options", given);
+  const Fields fields(kNetwork, "options", given);
   EncoderOptions options;
   options.vocabulary = fields->vocabulary;
   options.max_positions = fields->max_positions;
@@ -28,27 +28,27 @@ EncoderOptions encoder_options(const headlight_encoder_network_options* given) {
   options.heads = fields->heads;
   options.feed_forward_width = fields->feed_forward_width;
   options.layers = fields->layers;
-  options.norm = enumerated<Norm>(kName, "norm", fields->norm, HEADLIGHT_NORM_POST, HEADLIGHT_NORM_PRE);
-  options.activation = activation_of(kName, fields->activation, options.activation);
+  options.norm = enumerated<Norm>(kNetwork, "norm", fields->norm, HEADLIGHT_NORM_POST, HEADLIGHT_NORM_PRE);
+  options.activation = activation_of(kNetwork, fields->activation, options.activation);
   if (fields->layer_norm_epsilon != nullptr) options.layer_norm_epsilon = *fields->layer_norm_epsilon;
-  options.merge = merge_of(kName, fields->merge);
+  options.merge = merge_of(kNetwork, fields->merge);
   if (fields->dropout != nullptr) options.dropout = *fields->dropout;
   options.orthogonal = fields->orthogonal != 0;
   return options;
 }
 
 EncoderInput encoder_input(const headlight_encoder_network_input* given) {
-  const Fields fields(kName, "input", &required(kName, "input", given));
-  return {.ids = indices(kName, "ids", fields->ids),
-          .positions = indices(kName, "positions", fields->positions),
-          .token_types = indices(kName, "token_types", fields->token_types),
-          .offsets = indices(kName, "offsets", fields->offsets)};
+  const Fields fields(kNetwork, "input", &required(kNetwork, "input", given));
+  return {.ids = indices(kNetwork, "ids", fields->ids),
+          .positions = indices(kNetwork, "positions", fields->positions),
+          .token_types = indices(kNetwork, "token_types", fields->token_types),
+          .offsets = indices(kNetwork, "offsets", fields->offsets)};
 }
 
 // [1, N, E] as [N, E].
 View<float, 2> rows_of(const View<float, 3>& outputs) {
   if (outputs && outputs.extent(0) != 1) {
-    refuse(kName, "heads.outputs has " + std::to_string(outputs.extent(0)) + " samples, expected 1");
+    refuse(kNetwork, "heads.outputs has " + std::to_string(outputs.extent(0)) + " samples, expected 1");
   }
   return {outputs.data, {outputs.extent(1), outputs.extent(2)}, {outputs.stride(1), outputs.stride(2)}};
 }
@@ -57,18 +57,19 @@ View<float, 2> rows_of(const View<float, 3>& outputs) {
 class Access {
  public:
   Access(Engine& engine, const headlight_layer_access* given, std::size_t count)
-      : count_(checked(count)), memory_(engine, layout().bytes(), kName) {
+      : count_(checked(count)), memory_(engine, layout().bytes(), kNetwork) {
     if (count == 0) return;
-    const std::size_t step = required(kName, "access", given).struct_size;
+    const std::size_t step = required(kNetwork, "access", given).struct_size;
     for (std::size_t number = 0; number < count; ++number) {
-      const Fields fields(kName, "access", element(given, number));
+      const Fields fields(kNetwork, "access", element(given, number));
       if (fields->struct_size != step) {
-        refuse(kName, "access[" + std::to_string(number) + "].struct_size is " + std::to_string(fields->struct_size) +
-                          ", expected that of access[0], " + std::to_string(step));
+        refuse(kNetwork, "access[" + std::to_string(number) + "].struct_size is " +
+                             std::to_string(fields->struct_size) + ", expected that of access[0], " +
+                             std::to_string(step));
       }
-      const HeadAccess of_heads = head_access(kName, fields->heads);
+      const HeadAccess of_heads = head_access(kNetwork, fields->heads);
       new (probabilities_.in(memory_.data()) + number)
-          LayerProbabilities{fields->layer, c::probabilities(kName, fields->probabilities)};
+          LayerProbabilities{fields->layer, c::probabilities(kNetwork, fields->probabilities)};
       new (heads_.in(memory_.data()) + number)
           LayerHeads{fields->layer, rows_of(of_heads.outputs), of_heads.silenced, rows_of(of_heads.scaled_outputs)};
     }
@@ -82,8 +83,8 @@ class Access {
  private:
   static std::size_t checked(std::size_t count) {
     if (count > kMostLayers) {
-      refuse(kName, "access to " + std::to_string(count) + " layers is asked for, expected at most " +
-                        std::to_string(kMostLayers));
+      refuse(kNetwork, "access to " + std::to_string(count) + " layers is asked for, expected at most " +
+                           std::to_string(kMostLayers));
     }
     return count;
   }
@@ -110,17 +111,17 @@ using namespace headlight::c;
 
 headlight_status headlight_encoder_network_create(const headlight_encoder_network_options* options,
                                                   headlight_layer** network, headlight_error* error) {
-  return create(kName, network, error, [&] { return make_layer<Encoder>(encoder_options(options)); });
+  return create(kNetwork, network, error, [&] { return make_layer<Encoder>(encoder_options(options)); });
 }
 
 headlight_status headlight_encoder_network_forward(const headlight_layer* network, headlight_engine* engine,
                                                    const headlight_encoder_network_input* input,
                                                    const headlight_tensor* hidden, const headlight_layer_access* access,
                                                    size_t count, headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
+  return call(kNetwork, engine, error, [&](Engine& on) {
     const Access asked(on, access, count);
-    as<Encoder>(kName, network)
-        .forward(on, encoder_input(input), view<float, 2>(kName, "hidden", hidden), asked.probabilities(),
+    as<Encoder>(kNetwork, network)
+        .forward(on, encoder_input(input), view<float, 2>(kNetwork, "hidden", hidden), asked.probabilities(),
                  asked.heads());
   });
 }
@@ -128,14 +129,14 @@ headlight_status headlight_encoder_network_forward(const headlight_layer* networ
 headlight_status headlight_encoder_network_workspace_bytes(const headlight_layer* network,
                                                            const headlight_engine* engine, int64_t tokens,
                                                            size_t* bytes, headlight_error* error) {
-  return call(kName, engine, error, [&](const Engine& on) {
-    required(kName, "bytes", bytes) = as<Encoder>(kName, network).workspace_bytes(on, tokens);
+  return call(kNetwork, engine, error, [&](const Engine& on) {
+    required(kNetwork, "bytes", bytes) = as<Encoder>(kNetwork, network).workspace_bytes(on, tokens);
   });
 }
 
 headlight_status headlight_encoder_network_reserve(const headlight_layer* network, headlight_engine* engine,
                                                    int64_t tokens, headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) { as<Encoder>(kName, network).reserve(on, tokens); });
+  return call(kNetwork, engine, error, [&](Engine& on) { as<Encoder>(kNetwork, network).reserve(on, tokens); });
 }
 
 headlight_status headlight_encoder_network_training_forward(const headlight_layer* network, headlight_engine* engine,
@@ -144,10 +145,10 @@ headlight_status headlight_encoder_network_training_forward(const headlight_laye
                                                             headlight_saved_state* saved,
                                                             const headlight_training_step* step,
                                                             headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    as<Encoder>(kName, network)
-        .forward(on, encoder_input(input), view<float, 2>(kName, "hidden", hidden), saved_of(kName, saved),
-                 training_step(kName, step));
+  return call(kNetwork, engine, error, [&](Engine& on) {
+    as<Encoder>(kNetwork, network)
+        .forward(on, encoder_input(input), view<float, 2>(kNetwork, "hidden", hidden), saved_of(kNetwork, saved),
+                 training_step(kNetwork, step));
   });
 }
 
@@ -155,9 +156,9 @@ headlight_status headlight_encoder_network_backward(headlight_layer* network, he
                                                     const headlight_encoder_network_input* input,
                                                     const headlight_saved_state* saved,
                                                     const headlight_tensor* hidden_gradient, headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    to_change<Encoder>(kName, network)
-        .backward(on, encoder_input(input), saved_of(kName, saved),
-                  view<const float, 2>(kName, "hidden_gradient", hidden_gradient));
+  return call(kNetwork, engine, error, [&](Engine& on) {
+    to_change<Encoder>(kNetwork, network)
+        .backward(on, encoder_input(input), saved_of(kNetwork, saved),
+                  view<const float, 2>(kNetwork, "hidden_gradient", hidden_gradient));
   });
 }

@@ -23,12 +23,12 @@ struct headlight_optimizer {
 namespace headlight::c {
 namespace {
 
-constexpr const char* kName = "optimizer";
+constexpr const char* kOptimizer = "optimizer";
 
 // An optimiser in training.
 Optimizer& learning(headlight_optimizer* optimizer) {
-  const headlight_optimizer& handle = required(kName, "optimizer", optimizer);
-  handle.layers.check(kName);
+  const headlight_optimizer& handle = required(kOptimizer, "optimizer", optimizer);
+  handle.layers.check(kOptimizer);
   return *handle.optimizer;
 }
 
@@ -41,11 +41,11 @@ using namespace headlight::c;
 headlight_status headlight_sgd_create(headlight_layer* const* layers, size_t count,
                                       const headlight_sgd_options* options, headlight_optimizer** optimizer,
                                       headlight_error* error) {
-  return create(kName, optimizer, error, [&] {
-    const Fields fields(kName, "options", options);
+  return create(kOptimizer, optimizer, error, [&] {
+    const Fields fields(kOptimizer, "options", options);
     const SgdOptions wanted{.momentum = given_or(fields->momentum, SgdOptions{}.momentum),
                             .weight_decay = given_or(fields->weight_decay, SgdOptions{}.weight_decay)};
-    LearningLayers learning(kName, layers, count);
+    LearningLayers learning(kOptimizer, layers, count);
     return std::make_unique<headlight_optimizer>(std::make_unique<Sgd>(learning.parameters(), wanted),
                                                  std::move(learning));
   });
@@ -54,9 +54,9 @@ headlight_status headlight_sgd_create(headlight_layer* const* layers, size_t cou
 headlight_status headlight_adamw_create(headlight_layer* const* layers, size_t count,
                                         const headlight_adamw_options* options, headlight_optimizer** optimizer,
                                         headlight_error* error) {
-  return create(kName, optimizer, error, [&] {
-    const AdamWOptions wanted = adamw_options(kName, options);
-    LearningLayers learning(kName, layers, count);
+  return create(kOptimizer, optimizer, error, [&] {
+    const AdamWOptions wanted = adamw_options(kOptimizer, options);
+    LearningLayers learning(kOptimizer, layers, count);
     return std::make_unique<headlight_optimizer>(std::make_unique<AdamW>(learning.parameters(), wanted),
                                                  std::move(learning));
   });
@@ -67,9 +67,9 @@ void headlight_optimizer_destroy(headlight_optimizer* optimizer) { delete optimi
 headlight_status headlight_optimizer_step(headlight_optimizer* optimizer, headlight_engine* engine,
                                           const headlight_step_options* options, headlight_step_report* report,
                                           headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    const StepOptions wanted = step_options(kName, options);
-    if (report != nullptr) size_of_struct(kName, "report", *report);
+  return call(kOptimizer, engine, error, [&](Engine& on) {
+    const StepOptions wanted = step_options(kOptimizer, options);
+    if (report != nullptr) size_of_struct(kOptimizer, "report", *report);
     write(report, learning(optimizer).step(on, wanted));
   });
 }
@@ -83,7 +83,7 @@ int64_t headlight_optimizer_steps(const headlight_optimizer* optimizer) {
 }
 
 headlight_status headlight_optimizer_set_steps(headlight_optimizer* optimizer, int64_t steps, headlight_error* error) {
-  return call(error, [&] { required(kName, "optimizer", optimizer).optimizer->set_steps(steps); });
+  return call(error, [&] { required(kOptimizer, "optimizer", optimizer).optimizer->set_steps(steps); });
 }
 
 int64_t headlight_optimizer_state_count(const headlight_optimizer* optimizer) {
@@ -92,13 +92,14 @@ int64_t headlight_optimizer_state_count(const headlight_optimizer* optimizer) {
 
 headlight_status headlight_optimizer_state(const headlight_optimizer* optimizer, int64_t index, const char** name,
                                            int32_t* rank, const int64_t** shape, headlight_error* error) {
-  return call(error, [&] { tell(kName, required(kName, "optimizer", optimizer).state, index, name, rank, shape); });
+  return call(error,
+              [&] { tell(kOptimizer, required(kOptimizer, "optimizer", optimizer).state, index, name, rank, shape); });
 }
 
 headlight_status headlight_optimizer_get_state(const headlight_optimizer* optimizer, const char* name,
                                                const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
-    const Parameter& moment = matching(kName, required(kName, "optimizer", optimizer).state, name, values);
+    const Parameter& moment = matching(kOptimizer, required(kOptimizer, "optimizer", optimizer).state, name, values);
     std::memcpy(values->data, moment.values.data(), moment.values.size_bytes());
   });
 }
@@ -106,7 +107,7 @@ headlight_status headlight_optimizer_get_state(const headlight_optimizer* optimi
 headlight_status headlight_optimizer_set_state(headlight_optimizer* optimizer, const char* name,
                                                const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
-    const Parameter& moment = matching(kName, required(kName, "optimizer", optimizer).state, name, values);
+    const Parameter& moment = matching(kOptimizer, required(kOptimizer, "optimizer", optimizer).state, name, values);
     std::memcpy(moment.values.data(), values->data, moment.values.size_bytes());
   });
 }

@@ -1,15 +1,8 @@
 // The layers that others are made of: linear, normalisation, feed-forward.
 #include "c/handles.h"
+#include "c/layer_names.h"
 #include "headlight/layers/feed_forward.h"
 #include "headlight/layers/linear.h"
-
-namespace {
-
-constexpr const char* kLinear = "linear";
-constexpr const char* kLayerNorm = "layer_norm_layer";
-constexpr const char* kFeedForward = "feed_forward";
-
-}  // namespace
 
 using namespace headlight;
 using namespace headlight::c;

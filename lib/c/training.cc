@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "c/layer_names.h"
 #include "c/parameters.h"
 #include "headlight/layers/feed_forward.h"
 #include "headlight/layers/linear.h"
@@ -12,11 +13,7 @@
 namespace headlight::c {
 namespace {
 
-constexpr const char* kName = "layer";
 constexpr const char* kSavedState = "saved_state";
-constexpr const char* kLinear = "linear";
-constexpr const char* kLayerNorm = "layer_norm_layer";
-constexpr const char* kFeedForward = "feed_forward";
 
 static_assert(static_cast<int>(Checkpoint::every_k_layers) == HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS);
 
@@ -45,7 +42,7 @@ using namespace headlight::c;
 
 headlight_status headlight_layer_set_training(headlight_layer* layer, int32_t training, headlight_error* error) {
   return call(error, [&] {
-    headlight_layer& handle = required(kName, "layer", layer);
+    headlight_layer& handle = required(kLayer, "layer", layer);
     if ((handle.training != nullptr) == (training != 0)) return;
     training != 0 ? start_training(handle) : stop_training(handle);
   });
@@ -62,8 +59,8 @@ void headlight_layer_zero_gradients(headlight_layer* layer) {
 headlight_status headlight_layer_get_gradient(const headlight_layer* layer, const char* name,
                                               const headlight_tensor* values, headlight_error* error) {
   return call(error, [&] {
-    const layers::ParameterPlace& place = matching(kName, required(kName, "layer", layer).parameters, name, values);
-    if (layer->training == nullptr) refuse(kName, "is not in training, expected headlight_layer_set_training before");
+    const layers::ParameterPlace& place = matching(kLayer, required(kLayer, "layer", layer).parameters, name, values);
+    if (layer->training == nullptr) refuse(kLayer, "is not in training, expected headlight_layer_set_training before");
     const std::span<const float> gradient = layers::gradient_of(place);
     std::memcpy(values->data, gradient.data(), gradient.size_bytes());
   });

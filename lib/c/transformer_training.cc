@@ -2,28 +2,25 @@
 #include <string>
 
 #include "c/attention_options.h"
+#include "c/layer_names.h"
 #include "c/training.h"
 #include "headlight/layers/transformer.h"
 
 namespace headlight::c {
 namespace {
 
-constexpr const char* kAttention = "multi_head_attention";
-constexpr const char* kEncoderLayer = "transformer_encoder_layer";
-constexpr const char* kDecoderLayer = "transformer_decoder_layer";
-
 MultiHeadAttentionGradients layer_gradients(const headlight_multi_head_attention_gradients* given) {
-  const Fields fields(kAttention, "gradients", &required(kAttention, "gradients", given));
+  const Fields fields(kMultiHeadAttention, "gradients", &required(kMultiHeadAttention, "gradients", given));
   if (fields->reserved != 0) {
-    refuse(kAttention, "gradients.reserved is " + std::to_string(fields->reserved) + ", expected 0");
+    refuse(kMultiHeadAttention, "gradients.reserved is " + std::to_string(fields->reserved) + ", expected 0");
   }
-  return {.query = optional_view<float, 3>(kAttention, "gradients.query", fields->query),
-          .key = optional_view<float, 3>(kAttention, "gradients.key", fields->key),
-          .value = optional_view<float, 3>(kAttention, "gradients.value", fields->value),
-          .residual = optional_view<const float, 3>(kAttention, "gradients.residual", fields->residual),
+  return {.query = optional_view<float, 3>(kMultiHeadAttention, "gradients.query", fields->query),
+          .key = optional_view<float, 3>(kMultiHeadAttention, "gradients.key", fields->key),
+          .value = optional_view<float, 3>(kMultiHeadAttention, "gradients.value", fields->value),
+          .residual = optional_view<const float, 3>(kMultiHeadAttention, "gradients.residual", fields->residual),
           .accumulate_key_and_value = fields->accumulate_key_and_value != 0,
           .visit = {},
-          .bias = optional_view<float, 4>(kAttention, "gradients.bias", fields->bias)};
+          .bias = optional_view<float, 4>(kMultiHeadAttention, "gradients.bias", fields->bias)};
 }
 
 }  // namespace
@@ -37,12 +34,14 @@ headlight_status headlight_multi_head_attention_training_forward(
     const headlight_tensor* value, const headlight_tensor* out, headlight_saved_state* saved,
     const headlight_training_step* step, const headlight_attention_options* options, const headlight_tensor* residual,
     headlight_error* error) {
-  return call(kAttention, engine, error, [&](Engine& on) {
-    as<MultiHeadAttention>(kAttention, layer)
-        .forward(on, view<const float, 3>(kAttention, "query", query), view<const float, 3>(kAttention, "key", key),
-                 view<const float, 3>(kAttention, "value", value), view<float, 3>(kAttention, "out", out),
-                 saved_of(kAttention, saved), training_step(kAttention, step), attention_options(kAttention, options),
-                 optional_view<const float, 3>(kAttention, "residual", residual));
+  return call(kMultiHeadAttention, engine, error, [&](Engine& on) {
+    as<MultiHeadAttention>(kMultiHeadAttention, layer)
+        .forward(on, view<const float, 3>(kMultiHeadAttention, "query", query),
+                 view<const float, 3>(kMultiHeadAttention, "key", key),
+                 view<const float, 3>(kMultiHeadAttention, "value", value),
+                 view<float, 3>(kMultiHeadAttention, "out", out), saved_of(kMultiHeadAttention, saved),
+                 training_step(kMultiHeadAttention, step), attention_options(kMultiHeadAttention, options),
+                 optional_view<const float, 3>(kMultiHeadAttention, "residual", residual));
   });
 }
 
@@ -50,11 +49,12 @@ headlight_status headlight_multi_head_attention_backward(
     headlight_layer* layer, headlight_engine* engine, const headlight_tensor* query, const headlight_tensor* key,
     const headlight_tensor* value, const headlight_saved_state* saved, const headlight_tensor* out_gradient,
     const headlight_multi_head_attention_gradients* gradients, headlight_error* error) {
-  return call(kAttention, engine, error, [&](Engine& on) {
-    to_change<MultiHeadAttention>(kAttention, layer)
-        .backward(on, view<const float, 3>(kAttention, "query", query), view<const float, 3>(kAttention, "key", key),
-                  view<const float, 3>(kAttention, "value", value), saved_of(kAttention, saved),
-                  view<const float, 3>(kAttention, "out_gradient", out_gradient), layer_gradients(gradients));
+  return call(kMultiHeadAttention, engine, error, [&](Engine& on) {
+    to_change<MultiHeadAttention>(kMultiHeadAttention, layer)
+        .backward(on, view<const float, 3>(kMultiHeadAttention, "query", query),
+                  view<const float, 3>(kMultiHeadAttention, "key", key),
+                  view<const float, 3>(kMultiHeadAttention, "value", value), saved_of(kMultiHeadAttention, saved),
+                  view<const float, 3>(kMultiHeadAttention, "out_gradient", out_gradient), layer_gradients(gradients));
   });
 }
 

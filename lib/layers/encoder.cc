@@ -9,6 +9,7 @@
 #include "headlight/out_of_memory.h"
 #include "layers/encoder_check.h"
 #include "layers/initializer.h"
+#include "layers/layer_names.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
 #include "layers/transformer_steps.h"
@@ -18,16 +19,14 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "Encoder";
-
 const EncoderOptions& checked(const EncoderOptions& options) {
-  layers::at_least(1, kName, "vocabulary", options.vocabulary);
-  layers::at_least(1, kName, "max_positions", options.max_positions);
-  layers::at_least(0, kName, "token_types", options.token_types);
-  layers::at_least(1, kName, "width", options.width);
-  layers::at_least(0, kName, "layers", options.layers);
-  layers::probability(kName, "dropout", options.dropout);
-  layers::checked_norm(kName, options.norm);
+  layers::at_least(1, layers::kEncoderName, "vocabulary", options.vocabulary);
+  layers::at_least(1, layers::kEncoderName, "max_positions", options.max_positions);
+  layers::at_least(0, layers::kEncoderName, "token_types", options.token_types);
+  layers::at_least(1, layers::kEncoderName, "width", options.width);
+  layers::at_least(0, layers::kEncoderName, "layers", options.layers);
+  layers::probability(layers::kEncoderName, "dropout", options.dropout);
+  layers::checked_norm(layers::kEncoderName, options.norm);
   return options;
 }
 
@@ -65,14 +64,16 @@ void reserve_layers(std::vector<TransformerEncoderLayer>& layers, std::int64_t c
 
 Encoder::Encoder(const EncoderOptions& options)
     : options_(checked(options)),
-      word_embeddings_(layers::matrix_shape(kName, "word_embeddings", options.vocabulary, options.width)),
-      position_embeddings_(layers::matrix_shape(kName, "position_embeddings", options.max_positions, options.width)),
+      word_embeddings_(
+          layers::matrix_shape(layers::kEncoderName, "word_embeddings", options.vocabulary, options.width)),
+      position_embeddings_(
+          layers::matrix_shape(layers::kEncoderName, "position_embeddings", options.max_positions, options.width)),
       norm_(options.width, options.layer_norm_epsilon) {
   // Whoever writes the options into a file wants them without defaults.
   if (options_.feed_forward_width == 0) options_.feed_forward_width = 4 * options_.width;
   if (options.token_types > 0)
-    token_type_embeddings_ =
-        WeightMatrix(layers::matrix_shape(kName, "token_type_embeddings", options.token_types, options.width));
+    token_type_embeddings_ = WeightMatrix(
+        layers::matrix_shape(layers::kEncoderName, "token_type_embeddings", options.token_types, options.width));
   reserve_layers(layers_, options.layers);
   for (std::int64_t layer = 0; layer < options.layers; ++layer) layers_.emplace_back(layer_options(options));
 }

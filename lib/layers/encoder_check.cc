@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "headlight/layers/encoder.h"
+#include "layers/layer_names.h"
 #include "ops/attention/check.h"
 #include "ops/check.h"
 #include "ops/entry_name.h"
@@ -13,8 +14,6 @@
 namespace headlight {
 
 namespace {
-
-constexpr std::string_view kName = "Encoder";
 
 // A view that forward() writes for an entry of a list; `number` counts them all.
 struct Output {
@@ -64,25 +63,25 @@ void for_each_list(const EncoderInput& input, std::span<const LayerProbabilities
 // does, from all lists.
 void check_places(const EncoderInput& input, const View<float, 2>& hidden,
                   std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) {
-  const ops::Extent hidden_extent = ops::check_view(kName, "hidden", hidden);
+  const ops::Extent hidden_extent = ops::check_view(layers::kEncoderName, "hidden", hidden);
   const auto check_lists_apart = [&](std::string_view name, const ops::Extent& extent) {
     for_each_list(input, probabilities, heads, [&](std::string_view list, std::span<const std::int64_t> numbers) {
-      ops::check_disjoint(kName, name, extent, list, ops::extent_of(numbers));
+      ops::check_disjoint(layers::kEncoderName, name, extent, list, ops::extent_of(numbers));
     });
   };
   check_lists_apart("hidden", hidden_extent);
   for_each_output(probabilities, heads, [&](const Output& output, const auto& view) {
     const ops::EntryName name = output.name();
-    const ops::Extent extent = ops::check_view(kName, name, view);
-    ops::check_no_self_overlap(kName, name, view.shape, view.strides);
-    ops::check_disjoint(kName, name, extent, "hidden", hidden_extent);
+    const ops::Extent extent = ops::check_view(layers::kEncoderName, name, view);
+    ops::check_no_self_overlap(layers::kEncoderName, name, view.shape, view.strides);
+    ops::check_disjoint(layers::kEncoderName, name, extent, "hidden", hidden_extent);
     check_lists_apart(name, extent);
     for_each_output(probabilities, heads, [&](const Output& before, const auto& other) {
       if (before.number >= output.number) return;
-      const ops::Extent other_extent = ops::check_view(kName, before.list, other);
+      const ops::Extent other_extent = ops::check_view(layers::kEncoderName, before.list, other);
       // A name takes an allocation.
       if (ops::ranges_overlap(extent, other_extent)) {
-        ops::check_disjoint(kName, name, extent, before.name(), other_extent);
+        ops::check_disjoint(layers::kEncoderName, name, extent, before.name(), other_extent);
       }
     });
   });
@@ -94,7 +93,8 @@ void check_layers(std::string_view list, std::span<const Entry> entries, std::in
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::int64_t layer = entries[i].layer;
     const auto refuse = [&](const std::string& expected) {
-      ops::fail(kName, std::string(ops::EntryName(list, i, "layer")) + " is " + std::to_string(layer) + expected);
+      ops::fail(layers::kEncoderName,
+                std::string(ops::EntryName(list, i, "layer")) + " is " + std::to_string(layer) + expected);
     };
     if (layer < 0 || layer >= layers) refuse(", expected 0 to " + std::to_string(layers - 1));
     for (std::size_t before = 0; before < i; ++before) {
@@ -116,7 +116,7 @@ void check_probabilities(std::span<const LayerProbabilities> probabilities, cons
     const ops::EntryName per_head("probabilities", i, "probabilities.per_head");
     const ops::EntryName averaged("probabilities", i, "probabilities.averaged");
     const AttentionOptions options = {.query_offsets = input.offsets, .probabilities = probabilities[i].probabilities};
-    ops::check_probability_shapes(kName, {rows, per_head, averaged}, options, sizes);
+    ops::check_probability_shapes(layers::kEncoderName, {rows, per_head, averaged}, options, sizes);
   }
 }
 
@@ -126,12 +126,14 @@ void check_heads(std::span<const LayerHeads> heads, std::int64_t tokens, const E
     const std::span<const std::int64_t> silenced = heads[i].silenced;
     for (std::size_t s = 0; s < silenced.size(); ++s) {
       if (silenced[s] < 0 || silenced[s] >= encoder.heads) {
-        ops::fail(kName, std::string(ops::EntryName("heads", i, "silenced")) + "[" + std::to_string(s) + "] is " +
-                             std::to_string(silenced[s]) + ", expected 0 to " + std::to_string(encoder.heads - 1));
+        ops::fail(layers::kEncoderName, std::string(ops::EntryName("heads", i, "silenced")) + "[" + std::to_string(s) +
+                                            "] is " + std::to_string(silenced[s]) + ", expected 0 to " +
+                                            std::to_string(encoder.heads - 1));
       }
     }
     const auto check_shape = [&](std::string_view field, const View<float, 2>& view) {
-      if (view) ops::check_shape(kName, ops::EntryName("heads", i, field), view.shape, expected, "[N, E]");
+      if (view)
+        ops::check_shape(layers::kEncoderName, ops::EntryName("heads", i, field), view.shape, expected, "[N, E]");
     };
     check_shape("outputs", heads[i].outputs);
     check_shape("scaled_outputs", heads[i].scaled_outputs);
@@ -141,21 +143,22 @@ void check_heads(std::span<const LayerHeads> heads, std::int64_t tokens, const E
 }  // namespace
 
 void layers::check_encoder_offsets(const EncoderInput& input, std::int64_t tokens) {
-  if (input.offsets.empty()) ops::fail(kName, "offsets is empty, expected [n + 1] entries from 0 to N");
-  ops::check_offsets(kName, "offsets", input.offsets, tokens, "N");
+  if (input.offsets.empty()) ops::fail(layers::kEncoderName, "offsets is empty, expected [n + 1] entries from 0 to N");
+  ops::check_offsets(layers::kEncoderName, "offsets", input.offsets, tokens, "N");
 }
 
 void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
                     std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
-  ops::check_view(kName, "hidden", hidden);
+  ops::check_view(layers::kEncoderName, "hidden", hidden);
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   const std::array<std::int64_t, 2> expected = {tokens, options_.width};
-  ops::check_shape(kName, "hidden", hidden.shape, expected, "[N, E]");
+  ops::check_shape(layers::kEncoderName, "hidden", hidden.shape, expected, "[N, E]");
   const auto check_count = [&](std::string_view name, std::span<const std::int64_t> values, bool wanted) {
     const std::size_t count = wanted ? input.ids.size() : 0;
     if (values.size() != count) {
-      ops::fail(kName, std::string(name) + " has " + std::to_string(values.size()) + " entries, expected " +
-                           std::to_string(count) + (wanted ? " (one for each id)" : " (there is no such table)"));
+      ops::fail(layers::kEncoderName, std::string(name) + " has " + std::to_string(values.size()) +
+                                          " entries, expected " + std::to_string(count) +
+                                          (wanted ? " (one for each id)" : " (there is no such table)"));
     }
   };
   check_count("positions", input.positions, true);

@@ -4,6 +4,7 @@
 #include "headlight/layers/encoder.h"
 #include "headlight/normalization.h"
 #include "layers/encoder_check.h"
+#include "layers/layer_names.h"
 #include "layers/parameter_list.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
@@ -16,7 +17,6 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "Encoder";
 // The embeddings' only dropout.
 constexpr std::uint32_t kEmbeddings = 0;
 
@@ -110,7 +110,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
                       const TrainingStep& step) const {
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   const layers::RowVisitor row_visitor = layers::rows_of_x(saved.attention());
-  layers::check_rows(kName, saved.attention(), 1, tokens);
+  layers::check_rows(layers::kEncoderName, saved.attention(), 1, tokens);
   layers::check_encoder_offsets(input, row_visitor.whole_length(tokens));
   check(input, hidden, {}, {});
   const std::int64_t segment = segment_length(saved, options_.layers);
@@ -122,7 +122,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   // would keep.
   const std::size_t again = segment == 0 ? 0 : layers_.front().saved_bytes(1, tokens, kept_columns, activations);
   const std::size_t between = segment <= 1 ? 0 : 2 * buffers.row_bytes();
-  const runtime::Scratch scratch(engine, again + between, kName);
+  const runtime::Scratch scratch(engine, again + between, layers::kEncoderName);
   const auto input_of = [&](std::int64_t layer) {
     if (layer == options_.layers) return buffers.last;
     return segment <= 1 || layer % segment == 0 ? buffers.input(layer) : buffers.row(scratch.data() + again, layer % 2);
@@ -154,13 +154,13 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 
 void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                        View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
-  layers::check_training(kName, word_embeddings_.gradient());
+  layers::check_training(layers::kEncoderName, word_embeddings_.gradient());
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
-  layers::check_saved(kName, saved, this, layers::made_with(options_), {1, tokens, 0});
+  layers::check_saved(layers::kEncoderName, saved, this, layers::made_with(options_), {1, tokens, 0});
   const std::span<const std::int64_t> forward_offsets = saved.call().options[0].query_offsets;
   // What is kept is laid out by the sequences, and a wrong id would be found when the layers have learned already.
   if (!std::equal(forward_offsets.begin(), forward_offsets.end(), input.offsets.begin(), input.offsets.end())) {
-    ops::fail(kName, "offsets are not those that forward() was given, expected the same");
+    ops::fail(layers::kEncoderName, "offsets are not those that forward() was given, expected the same");
   }
   const std::array<EmbeddingGradient, 3> every_table = {
       EmbeddingGradient{word_embeddings_.gradient(), input.ids},
@@ -168,11 +168,11 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
       EmbeddingGradient{token_type_embeddings_.gradient(), input.token_types}};
   const auto tables = std::span(every_table).first(options_.token_types > 0 ? 3 : 2);
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    ops::check_embedding_ids(kName, "hidden", tables[t].ids, t, tokens, tables[t].table.extent(0));
+    ops::check_embedding_ids(layers::kEncoderName, "hidden", tables[t].ids, t, tokens, tables[t].table.extent(0));
   }
-  ops::check_view(kName, "hidden_gradient", hidden_gradient);
+  ops::check_view(layers::kEncoderName, "hidden_gradient", hidden_gradient);
   const std::array<std::int64_t, 2> expected = {tokens, options_.width};
-  ops::check_shape(kName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
+  ops::check_shape(layers::kEncoderName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
   const std::int64_t segment = segment_length(saved, options_.layers);
   const Buffers buffers(*this, tokens, segment, kept_columns_of(input, saved, tokens), saved.activations(),
                         saved.data());
@@ -180,7 +180,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   const layers::RowVisitor row_visitor = layers::rows_of_x(saved.attention());
   layers::Placement size;
   size.rows(1, tokens, options_.width);
-  const runtime::Scratch scratch(engine, size.bytes(), kName);
+  const runtime::Scratch scratch(engine, size.bytes(), layers::kEncoderName);
   const View<float, 3> gradient = layers::Placement(scratch.data()).rows(1, tokens, options_.width);
   const View<float, 2> rows = rows_of(gradient);
   if (options_.norm == Norm::pre) {
@@ -219,7 +219,7 @@ void Encoder::segment_backward(Engine& engine, const EncoderInput& input, const 
   layers::Placement row;
   row.rows(1, x.extent(1), options_.width);
   const auto count = static_cast<std::size_t>(end - first);
-  const runtime::Scratch scratch(engine, count * state + (count - 1) * row.bytes(), kName);
+  const runtime::Scratch scratch(engine, count * state + (count - 1) * row.bytes(), layers::kEncoderName);
   const auto state_of = [&](std::int64_t layer) {
     return kept_of(input, saved, saved.call().step, layer,
                    scratch.data() + static_cast<std::size_t>(layer - first) * state);

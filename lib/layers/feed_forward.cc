@@ -7,6 +7,7 @@
 #include "layers/feed_forward_rows.h"
 #include "layers/handed_on.h"
 #include "layers/hidden_states.h"
+#include "layers/layer_names.h"
 #include "layers/rows.h"
 #include "layers/sizes.h"
 #include "runtime/parallel.h"
@@ -15,16 +16,14 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "FeedForward";
-
 // Options with the hidden width that a 0 stands for.
 FeedForwardOptions checked(FeedForwardOptions options) {
-  layers::at_least(1, kName, "width", options.width);
+  layers::at_least(1, layers::kFeedForwardName, "width", options.width);
   if (options.hidden_width == 0 && __builtin_mul_overflow(4, options.width, &options.hidden_width)) {
-    throw OutOfMemory(std::string(kName) + " of width " + std::to_string(options.width), SIZE_MAX);
+    throw OutOfMemory(std::string(layers::kFeedForwardName) + " of width " + std::to_string(options.width), SIZE_MAX);
   }
-  layers::at_least(1, kName, "hidden_width", options.hidden_width);
-  layers::probability(kName, "dropout", options.dropout);
+  layers::at_least(1, layers::kFeedForwardName, "hidden_width", options.hidden_width);
+  layers::probability(layers::kFeedForwardName, "dropout", options.dropout);
   return options;
 }
 
@@ -37,12 +36,13 @@ FeedForward::FeedForward(const FeedForwardOptions& options)
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,
                           View<const float, 3> residual) const {
-  layers::check_hidden_states(kName, x, y, linear1_.in_features(), residual);
+  layers::check_hidden_states(layers::kFeedForwardName, x, y, linear1_.in_features(), residual);
 
   const std::int64_t hidden_width = linear1_.out_features();
-  const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, x.extent(0), x.extent(1)), hidden_width);
+  const std::int64_t at_once =
+      layers::rows_at_once(layers::row_count(layers::kFeedForwardName, x.extent(0), x.extent(1)), hidden_width);
   const NumberType type = hidden_type(engine);
-  const runtime::Scratch memory(engine, hidden_bytes(engine, at_once), kName);
+  const runtime::Scratch memory(engine, hidden_bytes(engine, at_once), layers::kFeedForwardName);
   layers::for_each_matrix(
       x.extent(0),
       [&](View<const float, 2> in, View<float, 2> out, View<const float, 2> added) {
@@ -69,14 +69,16 @@ std::size_t FeedForward::hidden_bytes(const Engine& engine, std::int64_t rows) c
 }
 
 std::size_t FeedForward::workspace_bytes(const Engine& engine, std::int64_t batch, std::int64_t length) const {
-  const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, batch, length), linear1_.out_features());
+  const std::int64_t at_once =
+      layers::rows_at_once(layers::row_count(layers::kFeedForwardName, batch, length), linear1_.out_features());
   return hidden_bytes(engine, at_once) +
          std::max(linear1_.workspace_bytes(engine, at_once), linear2_.workspace_bytes(engine, at_once));
 }
 
 void FeedForward::reserve(Engine& engine, std::int64_t batch, std::int64_t length) const {
-  const std::int64_t at_once = layers::rows_at_once(layers::row_count(kName, batch, length), linear1_.out_features());
-  const runtime::Scratch memory(engine, hidden_bytes(engine, at_once), kName);
+  const std::int64_t at_once =
+      layers::rows_at_once(layers::row_count(layers::kFeedForwardName, batch, length), linear1_.out_features());
+  const runtime::Scratch memory(engine, hidden_bytes(engine, at_once), layers::kFeedForwardName);
   linear1_.reserve(engine, at_once);
   linear2_.reserve(engine, at_once);
 }

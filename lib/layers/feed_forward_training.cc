@@ -5,6 +5,7 @@
 #include "layers/feed_forward_rows.h"
 #include "layers/gradient_places.h"
 #include "layers/hidden_states.h"
+#include "layers/layer_names.h"
 #include "layers/row_visitor.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
@@ -15,8 +16,6 @@
 namespace headlight {
 
 namespace {
-
-constexpr std::string_view kName = "FeedForward";
 
 bool keeps(const SavedState& saved) noexcept { return layers::keeps_linear(saved.checkpoint()); }
 
@@ -38,12 +37,12 @@ void activate_rows(Engine& engine, Activation activation, const TypedView<2>& hi
 
 void FeedForward::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
                           const TrainingStep& step, View<const float, 3> residual) const {
-  layers::check_training_states(kName, x, y, linear1_.in_features(), residual);
-  layers::check_rows(kName, saved.attention(), x.extent(0), x.extent(1));
+  layers::check_training_states(layers::kFeedForwardName, x, y, linear1_.in_features(), residual);
+  layers::check_rows(layers::kFeedForwardName, saved.attention(), x.extent(0), x.extent(1));
   layers::Placement size;
   size.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
   std::byte* memory = saved.begin(keeps(saved) ? size.bytes() : 0);
-  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
+  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), layers::kFeedForwardName);
   layers::Placement place(keeps(saved) ? memory : scratch.data());
   forward_from(engine, x, y, place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations()),
                step.dropout(options_.dropout, 0), residual, layers::rows_of_x(saved.attention()));
@@ -57,7 +56,8 @@ void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<floa
   const NumberType type = type_of_active(hidden.type, dropout);
   const std::int64_t distance = layers::row_distance(hidden_width(), type);
   const std::int64_t at_once = layers::rows_at_once(x.extent(0) * x.extent(1), hidden_width());
-  const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * bytes_of(type) : 0, kName);
+  const runtime::Scratch memory(engine, y ? static_cast<std::size_t>(at_once * distance) * bytes_of(type) : 0,
+                                layers::kFeedForwardName);
   rows.visit(
       x.extent(0),
       [&](std::int64_t first_row, View<const float, 2> in, const MutableTypedView<2>& to, View<float, 2> out,
@@ -77,20 +77,21 @@ void FeedForward::forward_from(Engine& engine, View<const float, 3> x, View<floa
 
 void FeedForward::backward(Engine& engine, View<const float, 3> x, const SavedState& saved,
                            View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual) {
-  layers::check_saved(kName, saved, this, layers::made_with(options_), {x.extent(0), x.extent(1), 0});
-  layers::check_x(kName, x, linear1_.in_features());
-  ops::check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
-  if (x_gradient) ops::check_shape(kName, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
-  if (residual) ops::check_shape(kName, "residual", residual.shape, x.shape, "the shape of x");
-  ops::check_view(kName, "y_gradient", y_gradient);
-  layers::GradientPlace(kName, "x_gradient", x_gradient)
+  layers::check_saved(layers::kFeedForwardName, saved, this, layers::made_with(options_),
+                      {x.extent(0), x.extent(1), 0});
+  layers::check_x(layers::kFeedForwardName, x, linear1_.in_features());
+  ops::check_shape(layers::kFeedForwardName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
+  if (x_gradient) ops::check_shape(layers::kFeedForwardName, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
+  if (residual) ops::check_shape(layers::kFeedForwardName, "residual", residual.shape, x.shape, "the shape of x");
+  ops::check_view(layers::kFeedForwardName, "y_gradient", y_gradient);
+  layers::GradientPlace(layers::kFeedForwardName, "x_gradient", x_gradient)
       .apart_from("x", x)
       .same_as_or_apart_from("y_gradient", y_gradient)
       .same_as_or_apart_from("residual", residual);
   const Dropout dropout = saved.call().step.dropout(options_.dropout, 0);
   layers::Placement size;
   size.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
-  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), kName);
+  const runtime::Scratch scratch(engine, keeps(saved) ? 0 : size.bytes(), layers::kFeedForwardName);
   layers::Placement place(keeps(saved) ? saved.data() : scratch.data());
   const MutableTypedView<3> hidden = place.typed_rows(x.extent(0), x.extent(1), hidden_width(), saved.activations());
   if (!keeps(saved)) forward_from(engine, x, {}, hidden, dropout, {}, layers::rows_of_x(saved.attention()));
@@ -106,7 +107,7 @@ void FeedForward::backward_from(Engine& engine, View<const float, 3> x, const Ty
   runtime::ScratchLayout layout;
   const auto active_rows = layout.add<float>(at_once, layers::row_floats(hidden_width(), type));
   const auto gradient_rows = layout.add<float>(at_once, layers::row_distance(hidden_width()));
-  const runtime::Scratch memory(engine, layout.bytes(), kName);
+  const runtime::Scratch memory(engine, layout.bytes(), layers::kFeedForwardName);
   const auto [weight1, bias1] = linear1_.gradients();
   const auto [weight2, bias2] = linear2_.gradients();
   rows.sum(

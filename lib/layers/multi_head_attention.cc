@@ -1,6 +1,7 @@
 #include "headlight/layers/multi_head_attention.h"
 
 #include "layers/initializer.h"
+#include "layers/layer_names.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
 #include "layers/sizes.h"
@@ -10,34 +11,35 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "MultiHeadAttention";
-
 // Options with every 0 that stands for another size replaced by it.
 MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
-  layers::at_least(1, kName, "width", options.width);
-  layers::at_least(1, kName, "heads", options.heads);
+  layers::at_least(1, layers::kMultiHeadAttentionName, "width", options.width);
+  layers::at_least(1, layers::kMultiHeadAttentionName, "heads", options.heads);
   options.key_value_heads = layers::given_or(options.key_value_heads, options.heads);
   options.key_width = layers::given_or(options.key_width, options.width);
   options.value_width = layers::given_or(options.value_width, options.width);
-  layers::at_least(1, kName, "key_value_heads", options.key_value_heads);
-  layers::at_least(1, kName, "key_width", options.key_width);
-  layers::at_least(1, kName, "value_width", options.value_width);
-  ops::check_probability(kName, "dropout", options.dropout);
+  layers::at_least(1, layers::kMultiHeadAttentionName, "key_value_heads", options.key_value_heads);
+  layers::at_least(1, layers::kMultiHeadAttentionName, "key_width", options.key_width);
+  layers::at_least(1, layers::kMultiHeadAttentionName, "value_width", options.value_width);
+  ops::check_probability(layers::kMultiHeadAttentionName, "dropout", options.dropout);
   const auto check_divides = [](std::string_view what, std::int64_t part, std::string_view of, std::int64_t whole) {
     if (whole % part != 0) {
-      ops::fail(kName, std::string(what) + " is " + std::to_string(part) + ", expected a divisor of " +
-                           std::string(of) + ", which is " + std::to_string(whole));
+      ops::fail(layers::kMultiHeadAttentionName, std::string(what) + " is " + std::to_string(part) +
+                                                     ", expected a divisor of " + std::string(of) + ", which is " +
+                                                     std::to_string(whole));
     }
   };
   if (options.merge > Merge::gated_by_element) {
-    ops::fail(kName, "merge is " + std::to_string(static_cast<int>(options.merge)) + ", expected one of the enum");
+    ops::fail(layers::kMultiHeadAttentionName,
+              "merge is " + std::to_string(static_cast<int>(options.merge)) + ", expected one of the enum");
   }
   check_divides("heads", options.heads, "width", options.width);
   check_divides("key_value_heads", options.key_value_heads, "heads", options.heads);
   // In float64, where nothing wraps around: W_Q, W_K and W_V lie in one tensor.
   const auto width = static_cast<double>(options.width);
   if (width * (width + static_cast<double>(options.key_width) + static_cast<double>(options.value_width)) > 0x1p60) {
-    throw OutOfMemory(std::string(kName) + " of width " + std::to_string(options.width), SIZE_MAX);
+    throw OutOfMemory(std::string(layers::kMultiHeadAttentionName) + " of width " + std::to_string(options.width),
+                      SIZE_MAX);
   }
   const bool one_width = options.key_width == options.width && options.value_width == options.width;
   options.packed_projection = options.packed_projection && one_width;
@@ -108,7 +110,8 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
                                            const Weights* named) {
   for (const char* extra : {"bias_k", "bias_v"}) {
     if (named != nullptr && named->contains(prefix + extra)) {
-      ops::fail(kName, "weight " + prefix + extra + " is given, expected none: an extra learned key is not supported");
+      ops::fail(layers::kMultiHeadAttentionName,
+                "weight " + prefix + extra + " is given, expected none: an extra learned key is not supported");
     }
   }
   const bool one_width = options_.key_width == options_.width && options_.value_width == options_.width;

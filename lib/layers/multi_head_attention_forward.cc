@@ -7,6 +7,7 @@
 #include "headlight/attention.h"
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/handed_on.h"
+#include "layers/layer_names.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/output_places.h"
 #include "layers/parameter_list.h"
@@ -20,8 +21,6 @@
 namespace headlight {
 
 namespace {
-
-constexpr std::string_view kName = "MultiHeadAttention";
 
 bool same_view(const View<const float, 3>& a, const View<const float, 3>& b) noexcept {
   return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
@@ -52,12 +51,14 @@ SharedInputs MultiHeadAttention::inputs_of(const View<const float, 3>& query, co
 
 void MultiHeadAttention::check_inputs(const View<const float, 3>& query, const View<const float, 3>& key,
                                       const View<const float, 3>& value) const {
-  ops::check_view(kName, "query", query);
-  ops::check_view(kName, "key", key);
-  ops::check_view(kName, "value", value);
+  ops::check_view(layers::kMultiHeadAttentionName, "query", query);
+  ops::check_view(layers::kMultiHeadAttentionName, "key", key);
+  ops::check_view(layers::kMultiHeadAttentionName, "value", value);
   const std::int64_t batch = query.extent(0);
   const auto expect = [](std::string_view name, const auto& view, std::array<std::int64_t, 3> shape,
-                         std::string_view meaning) { ops::check_shape(kName, name, view.shape, shape, meaning); };
+                         std::string_view meaning) {
+    ops::check_shape(layers::kMultiHeadAttentionName, name, view.shape, shape, meaning);
+  };
   expect("query", query, {-1, -1, options_.width}, "[B, Lq, E]");
   expect("key", key, {batch, -1, options_.key_width}, "[B, Lk, key_width]");
   expect("value", value, {batch, key.extent(1), options_.value_width}, "[B, Lk, value_width]");
@@ -67,24 +68,25 @@ void MultiHeadAttention::check_inputs_and_out(const View<const float, 3>& query,
                                               const View<const float, 3>& value, const View<float, 3>& out,
                                               const View<const float, 3>& residual) const {
   check_inputs(query, key, value);
-  const ops::Extent out_extent = ops::check_view(kName, "out", out);
-  ops::check_shape(kName, "out", out.shape, query.shape, "[B, Lq, E]");
-  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
+  const ops::Extent out_extent = ops::check_view(layers::kMultiHeadAttentionName, "out", out);
+  ops::check_shape(layers::kMultiHeadAttentionName, "out", out.shape, query.shape, "[B, Lq, E]");
+  ops::check_no_self_overlap(layers::kMultiHeadAttentionName, "out", out.shape, out.strides);
   if (!residual) return;
-  const ops::Extent residual_extent = ops::check_view(kName, "residual", residual);
-  ops::check_shape(kName, "residual", residual.shape, query.shape, "[B, Lq, E]");
-  ops::check_same_or_disjoint(kName, "out", out, out_extent, "residual", residual, residual_extent);
+  const ops::Extent residual_extent = ops::check_view(layers::kMultiHeadAttentionName, "residual", residual);
+  ops::check_shape(layers::kMultiHeadAttentionName, "residual", residual.shape, query.shape, "[B, Lq, E]");
+  ops::check_same_or_disjoint(layers::kMultiHeadAttentionName, "out", out, out_extent, "residual", residual,
+                              residual_extent);
 }
 
 void MultiHeadAttention::check_head_access(const HeadAccess& access, const View<const float, 3>& query) const {
   for (const std::int64_t head : access.silenced) {
     if (head < 0 || head >= options_.heads) {
-      ops::fail(kName, "head " + std::to_string(head) + " is to be silenced, expected 0 to " +
-                           std::to_string(options_.heads - 1));
+      ops::fail(layers::kMultiHeadAttentionName, "head " + std::to_string(head) + " is to be silenced, expected 0 to " +
+                                                     std::to_string(options_.heads - 1));
     }
   }
   const auto check_shape = [&](std::string_view name, const View<float, 3>& of_heads) {
-    if (of_heads) ops::check_shape(kName, name, of_heads.shape, query.shape, "[B, Lq, E]");
+    if (of_heads) ops::check_shape(layers::kMultiHeadAttentionName, name, of_heads.shape, query.shape, "[B, Lq, E]");
   };
   check_shape("heads.outputs", access.outputs);
   check_shape("heads.scaled_outputs", access.scaled_outputs);
@@ -94,7 +96,7 @@ void MultiHeadAttention::check_output_places(const AttentionOptions& options, co
                                              const View<const float, 3>& query, const View<const float, 3>& key,
                                              const View<const float, 3>& value, const View<float, 3>& out,
                                              const View<const float, 3>& residual) {
-  layers::OutputPlaces(kName)
+  layers::OutputPlaces(layers::kMultiHeadAttentionName)
       .writes("heads.outputs", access.outputs)
       .writes("heads.scaled_outputs", access.scaled_outputs)
       .writes(layers::kOptions, options)
@@ -186,7 +188,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
   check_output_places(options, access, query, key, value, out, residual);
   const Buffers buffers =
       inference_buffers(engine, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});
-  const runtime::Scratch memory(engine, buffers.layout.bytes(), kName);
+  const runtime::Scratch memory(engine, buffers.layout.bytes(), layers::kMultiHeadAttentionName);
   project_all(engine, NumberType::float32, buffers, memory.data(), query, key, value);
   // Whoever asks for the heads has them in float32. The last product rounds those, to the same bits.
   const bool concatenates = options_.merge == Merge::concatenate;
@@ -229,10 +231,11 @@ void MultiHeadAttention::check_shared_inputs(const MultiHeadAttentionShape& shap
                                                                 "key_and_value (1) or none (2)", "none (2)"};
   const SharedInputs most = most_shared();
   if (shape.inputs >= most && shape.inputs <= SharedInputs::none) return;
-  ops::fail(kName, "shape.inputs is " + std::to_string(static_cast<int>(shape.inputs)) + ", expected " +
-                       std::string(kPossible[static_cast<std::size_t>(most)]) + " of query, key and value of widths " +
-                       std::to_string(options_.width) + ", " + std::to_string(options_.key_width) + " and " +
-                       std::to_string(options_.value_width));
+  ops::fail(layers::kMultiHeadAttentionName,
+            "shape.inputs is " + std::to_string(static_cast<int>(shape.inputs)) + ", expected " +
+                std::string(kPossible[static_cast<std::size_t>(most)]) + " of query, key and value of widths " +
+                std::to_string(options_.width) + ", " + std::to_string(options_.key_width) + " and " +
+                std::to_string(options_.value_width));
 }
 
 std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const {
@@ -258,7 +261,7 @@ void MultiHeadAttention::reserve(Engine& engine, const MultiHeadAttentionShape& 
   check_shared_inputs(shape);
   const Buffers scratch = inference_buffers(engine, shape);
   // Held while the operations reserve theirs, as it is when they run.
-  const runtime::Scratch memory(engine, scratch.layout.bytes(), kName);
+  const runtime::Scratch memory(engine, scratch.layout.bytes(), layers::kMultiHeadAttentionName);
   headlight::reserve(engine, attention_shape(options_, shape));
   const std::int64_t query_rows = shape.batch * shape.query_length;
   output_.reserve(engine, query_rows);

@@ -3,6 +3,7 @@
 #include "headlight/attention_backward.h"
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/gradient_places.h"
+#include "layers/layer_names.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
@@ -18,8 +19,6 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "MultiHeadAttention";
-
 // The options of a call in training.
 AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
   AttentionOptions options = kept.options;
@@ -30,18 +29,20 @@ AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
 void check_places(const View<const float, 3>& query, const View<const float, 3>& key, const View<const float, 3>& value,
                   const AttentionOptions& options, const View<const float, 3>& out_gradient,
                   const MultiHeadAttentionGradients& gradients) {
-  ops::check_view(kName, "out_gradient", out_gradient);
-  ops::check_shape(kName, "out_gradient", out_gradient.shape, query.shape, "[B, Lq, E]");
+  ops::check_view(layers::kMultiHeadAttentionName, "out_gradient", out_gradient);
+  ops::check_shape(layers::kMultiHeadAttentionName, "out_gradient", out_gradient.shape, query.shape, "[B, Lq, E]");
   if (gradients.residual) {
-    ops::check_view(kName, "residual", gradients.residual);
-    ops::check_shape(kName, "residual", gradients.residual.shape, query.shape, "[B, Lq, E]");
+    ops::check_view(layers::kMultiHeadAttentionName, "residual", gradients.residual);
+    ops::check_shape(layers::kMultiHeadAttentionName, "residual", gradients.residual.shape, query.shape, "[B, Lq, E]");
   }
   if (gradients.bias && !options.bias) {
-    ops::fail(kName, "bias's gradient is asked for, expected none: forward() was given no bias");
+    ops::fail(layers::kMultiHeadAttentionName,
+              "bias's gradient is asked for, expected none: forward() was given no bias");
   }
   const auto check_gradient = [&](std::string_view name, const auto& gradient, const auto& input) {
-    if (gradient) ops::check_shape(kName, name, gradient.shape, input.shape, "the shape of its input");
-    const layers::GradientPlace place(kName, name, gradient);
+    if (gradient)
+      ops::check_shape(layers::kMultiHeadAttentionName, name, gradient.shape, input.shape, "the shape of its input");
+    const layers::GradientPlace place(layers::kMultiHeadAttentionName, name, gradient);
     place.apart_from("query", query).apart_from("key", key).apart_from("value", value);
     place.apart_from("options.bias", options.bias);
     if (options.mask) place.apart_from("options.mask", options.mask->entries);
@@ -105,13 +106,17 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                                  const TrainingStep& step, const AttentionOptions& options,
                                  View<const float, 3> residual) const {
   check_inputs_and_out(query, key, value, out, residual);
-  layers::check_training_options(kName, options);
+  layers::check_training_options(layers::kMultiHeadAttentionName, options);
   check_output_places(options, {}, query, key, value, out, residual);
-  layers::check_rows(kName, saved.attention(), query.extent(0), query.extent(1), key.extent(1));
-  const ops::Extent out_extent = ops::check_view(kName, "out", out);
-  ops::check_disjoint(kName, "out", out_extent, "query", ops::check_view(kName, "query", query));
-  ops::check_disjoint(kName, "out", out_extent, "key", ops::check_view(kName, "key", key));
-  ops::check_disjoint(kName, "out", out_extent, "value", ops::check_view(kName, "value", value));
+  layers::check_rows(layers::kMultiHeadAttentionName, saved.attention(), query.extent(0), query.extent(1),
+                     key.extent(1));
+  const ops::Extent out_extent = ops::check_view(layers::kMultiHeadAttentionName, "out", out);
+  ops::check_disjoint(layers::kMultiHeadAttentionName, "out", out_extent, "query",
+                      ops::check_view(layers::kMultiHeadAttentionName, "query", query));
+  ops::check_disjoint(layers::kMultiHeadAttentionName, "out", out_extent, "key",
+                      ops::check_view(layers::kMultiHeadAttentionName, "key", key));
+  ops::check_disjoint(layers::kMultiHeadAttentionName, "out", out_extent, "value",
+                      ops::check_view(layers::kMultiHeadAttentionName, "value", value));
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
   const bool keeps = layers::keeps_linear(saved.checkpoint());
   const std::size_t bytes =
@@ -121,7 +126,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                .dropout = step.dropout(options_.dropout, 0),
                .attention = &saved.attention(),
                .activations = saved.activations()};
-  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, kName);
+  const runtime::Scratch scratch(engine, keeps ? 0 : bytes, layers::kMultiHeadAttentionName);
   if (!keeps) kept.memory = scratch.data();
   forward_from(engine, query, key, value, out, kept, residual);
   saved.commit({.layer = this,
@@ -160,8 +165,8 @@ void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query
 void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                   View<const float, 3> value, const SavedState& saved,
                                   View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients) {
-  layers::check_training(kName, projections_[0].gradient());
-  layers::check_saved(kName, saved, this, layers::made_with(options_),
+  layers::check_training(layers::kMultiHeadAttentionName, projections_[0].gradient());
+  layers::check_saved(layers::kMultiHeadAttentionName, saved, this, layers::made_with(options_),
                       {query.extent(0), query.extent(1), key.extent(1)});
   check_inputs(query, key, value);
   check_places(query, key, value, saved.call().options[0], out_gradient, gradients);
@@ -169,7 +174,8 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
   // Inputs that are one tensor share a product and its place, so equal copies would be looked for elsewhere.
   if (call.inputs != static_cast<int>(shape.inputs)) {
-    ops::fail(kName, "query, key and value are not the tensors that forward() was given, expected the same");
+    ops::fail(layers::kMultiHeadAttentionName,
+              "query, key and value are not the tensors that forward() was given, expected the same");
   }
   const std::size_t bytes =
       saved_bytes(shape, saved.attention().kept_columns(shape.key_length, call.options[0]), saved.activations());
@@ -182,7 +188,7 @@ void MultiHeadAttention::backward(Engine& engine, View<const float, 3> query, Vi
     backward_from(engine, query, key, value, kept, out_gradient, gradients);
     return;
   }
-  const runtime::Scratch scratch(engine, bytes, kName);
+  const runtime::Scratch scratch(engine, bytes, layers::kMultiHeadAttentionName);
   kept.memory = scratch.data();
   kept.options = ops::without_outputs(kept.options);
   forward_from(engine, query, key, value, {}, kept, {});
@@ -211,14 +217,14 @@ void MultiHeadAttention::attend_backward(Engine& engine, const KeptHeads& kept, 
 void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                        View<const float, 3> value, const Kept& kept, View<const float, 3> out_gradient,
                                        const MultiHeadAttentionGradients& gradients) {
-  layers::check_training(kName, projections_[0].gradient());
+  layers::check_training(layers::kMultiHeadAttentionName, projections_[0].gradient());
   const MultiHeadAttentionShape shape = {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)};
   const KeptHeads of(*this, shape, kept);
   // The gradients of what lies in kept.memory; that of weights is one a query even where all share them.
   Buffers made(*this, shape, {.heads = of.heads.type});
   Buffers::Buffer mixing;
   if (learned_mixing_columns() > 0) mixing = made.add(query.extent(1), learned_mixing_columns());
-  const runtime::Scratch scratch(engine, made.layout.bytes(), kName);
+  const runtime::Scratch scratch(engine, made.layout.bytes(), layers::kMultiHeadAttentionName);
   const MutableTypedView<3> heads_gradient = made.typed(scratch.data(), made.heads);
   const layers::VisitedHeads visited(engine, of.heads, heads_gradient, gradients.visit);
   const bool mixes = options_.merge != Merge::concatenate;

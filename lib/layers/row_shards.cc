@@ -19,7 +19,7 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "RowShards";
+constexpr std::string_view kRowShards = "RowShards";
 // Elements that a task moves at a time.
 constexpr std::int64_t kRun = 2048;
 
@@ -27,23 +27,23 @@ void check_lengths(const RowShardsOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   const auto check = [](std::string_view name, std::int64_t value) {
     if (value >= 0 && value <= kMost) return;
-    ops::fail(kName, std::string(name) + " is " + std::to_string(value) + ", expected 0 to 2^40");
+    ops::fail(kRowShards, std::string(name) + " is " + std::to_string(value) + ", expected 0 to 2^40");
   };
   check("length", options.length);
   check("memory_length", options.memory_length);
   check("batch", options.batch);
   if (options.shards < 1 || options.shards > layers::kMostShards) {
-    ops::fail(kName,
+    ops::fail(kRowShards,
               "shards is " + std::to_string(options.shards) + ", expected 1 to " + std::to_string(layers::kMostShards));
   }
   if (options.block < 0 || options.block % layers::kRowCut != 0) {
-    ops::fail(kName, "block is " + std::to_string(options.block) + ", expected 0 or a multiple of " +
-                         std::to_string(layers::kRowCut));
+    ops::fail(kRowShards, "block is " + std::to_string(options.block) + ", expected 0 or a multiple of " +
+                              std::to_string(layers::kRowCut));
   }
   const auto check_offsets = [&](std::string_view name, std::span<const std::int64_t> offsets, std::int64_t length) {
     if (offsets.empty()) return;
-    ops::check_offsets(kName, name, offsets, length, "its length");
-    if (options.batch != 1) ops::fail(kName, std::string(name) + " is given, expected a batch of 1");
+    ops::check_offsets(kRowShards, name, offsets, length, "its length");
+    if (options.batch != 1) ops::fail(kRowShards, std::string(name) + " is given, expected a batch of 1");
   };
   check_offsets("offsets", options.offsets, options.length);
   check_offsets("memory_offsets", options.memory_offsets, options.memory_length);
@@ -51,7 +51,7 @@ void check_lengths(const RowShardsOptions& options) {
 
 void check_shard(std::int64_t shard, std::int64_t count) {
   if (shard >= 0 && shard < count) return;
-  ops::fail(kName, "shard is " + std::to_string(shard) + ", expected 0 to " + std::to_string(count - 1));
+  ops::fail(kRowShards, "shard is " + std::to_string(shard) + ", expected 0 to " + std::to_string(count - 1));
 }
 
 struct Distribution {
@@ -81,8 +81,8 @@ RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& 
     : options_(options), held_(held) {
   check_lengths(options);
   if (held.first < 0 || held.count < 0 || held.first > options.shards - held.count) {
-    ops::fail(kName, "held has " + std::to_string(held.count) + " shards from number " + std::to_string(held.first) +
-                         " on, expected some of " + std::to_string(options.shards));
+    ops::fail(kRowShards, "held has " + std::to_string(held.count) + " shards from number " +
+                              std::to_string(held.first) + " on, expected some of " + std::to_string(options.shards));
   }
   const std::int64_t longer = std::max(options.length, options.memory_length);
   options_.block = layers::block_length(options.block, longer, options.shards);
@@ -105,14 +105,14 @@ RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& 
     memory_row_count_ = layers::rows_of(memory_rows_);
     lay_out(std::move(parameters));
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(kName, static_cast<std::size_t>(held.count) * elements_ * sizeof(float));
+    throw OutOfMemory(kRowShards, static_cast<std::size_t>(held.count) * elements_ * sizeof(float));
   }
 }
 
 void RowShards::lay_out(std::vector<Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     if (parameter.gradient.size() != parameter.values.size()) {
-      ops::fail(kName, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
+      ops::fail(kRowShards, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
     }
     places_.push_back({parameter.gradient, elements_});
     elements_ += parameter.gradient.size();
@@ -135,7 +135,7 @@ void RowShards::keep(Engine& engine, std::int64_t shard, std::span<float> gradie
   const Place* const place = behind == places_.begin() ? nullptr : &behind[-1];
   const auto at = place == nullptr ? 0 : static_cast<std::size_t>(gradient.data() - place->gradient.data());
   if (place == nullptr || at > place->gradient.size() || gradient.size() > place->gradient.size() - at) {
-    ops::fail(kName, "a gradient is to be kept that is of none of its parameters, expected those of the layer");
+    ops::fail(kRowShards, "a gradient is to be kept that is of none of its parameters, expected those of the layer");
   }
   float* const from = gradient.data();
   float* const to = kept(shard).subspan(place->first + at).data();
