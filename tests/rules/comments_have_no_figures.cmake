@@ -2,9 +2,9 @@
 # and docs/history/. A comment keeps the reason in words.
 cmake_minimum_required(VERSION 3.25)
 
-file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/lib/*.h ${SOURCE}/lib/*.cc ${SOURCE}/include/*.h)
+file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/lib/*.h ${SOURCE}/lib/*.cc ${SOURCE}/lib/CMakeLists.txt ${SOURCE}/include/*.h)
 foreach(file IN LISTS files)
-  file(STRINGS ${SOURCE}/${file} lines ENCODING UTF-8 REGEX "//.*([0-9] ?%|GFLOP|GOP/s|[GM]B/s)")
+  file(STRINGS ${SOURCE}/${file} lines ENCODING UTF-8 REGEX "(//|^#).*([0-9] ?%|GFLOP|GOP/s|[GM]B/s)")
   foreach(line IN LISTS lines)
     message(SEND_ERROR "${file} has a measured figure in a comment: ${line}")
   endforeach()
