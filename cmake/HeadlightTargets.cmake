@@ -59,15 +59,40 @@ function(headlight_precompile target)
   endif()
 endfunction()
 
-# The instruction sets of this build, and the flags of each. Whoever embeds the engine for known machines may ask for
-# fewer; scalar always stays, for it runs everywhere.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  set(headlight_known_isas scalar sse4 avx2 avx512)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-  set(headlight_known_isas scalar neon)
-else()
-  set(headlight_known_isas scalar)
-endif()
+# The instruction sets, worst first, in the order of Isa (include/headlight/engine.h). Each is a folder of lib/simd/isa/ whose isa.cmake says what
+# it and its features are compiled with.
+set(headlight_all_isas scalar sse4 avx2 avx512 neon)
+set(headlight_known_isas "")
+# headlight_define_isa(ISA [PROCESSORS REGEX] [HIGHWAY TARGET] [LIBRARY HEADER] FLAGS…): an instruction set of these processors, or of all; its name
+# in Highway, or the header that has its operations in the place of a SIMD library; and the flags of a compiler.
+function(headlight_define_isa isa)
+  cmake_parse_arguments(of "" "PROCESSORS;HIGHWAY;LIBRARY" "FLAGS" ${ARGN})
+  if(NOT of_PROCESSORS OR CMAKE_SYSTEM_PROCESSOR MATCHES "^(${of_PROCESSORS})$")
+    set(headlight_known_isas ${headlight_known_isas} ${isa} PARENT_SCOPE)
+  endif()
+  set(headlight_flags_${isa} ${of_FLAGS} PARENT_SCOPE)
+  set(headlight_highway_target_${isa} ${of_HIGHWAY} PARENT_SCOPE)
+  set(headlight_library_of_${isa} ${of_LIBRARY} PARENT_SCOPE)
+endfunction()
+# headlight_define_feature(FEATURE OF ISA FOR TYPE [SYSTEM NAME] FLAGS…): instructions that some CPUs have beyond the set, on systems of that name or
+# on all. Kernels of the type of number that gains by them are compiled once more, with the flags of the set and these; for TYPE_products, products
+# of matrices alone. Of several that a CPU has the first is used, and before them one of TYPE_products.
+function(headlight_define_feature feature)
+  cmake_parse_arguments(of "" "OF;FOR;SYSTEM" "FLAGS" ${ARGN})
+  if(of_SYSTEM AND NOT CMAKE_SYSTEM_NAME STREQUAL of_SYSTEM)
+    return()
+  endif()
+  set(headlight_set_of_${feature} ${of_OF} PARENT_SCOPE)
+  set(headlight_flags_${feature} ${headlight_flags_${of_OF}} ${of_FLAGS} PARENT_SCOPE)
+  set(headlight_features_of_${of_FOR} ${headlight_features_of_${of_FOR}} ${feature} PARENT_SCOPE)
+endfunction()
+foreach(type bfloat16 int8 bfloat16_products int8_products)
+  set(headlight_features_of_${type} "")
+endforeach()
+foreach(isa IN LISTS headlight_all_isas)
+  include(${PROJECT_SOURCE_DIR}/lib/simd/isa/${isa}/isa.cmake)
+endforeach()
+# Whoever embeds the engine for known machines may ask for fewer; scalar always stays, for it runs everywhere.
 set(HEADLIGHT_ISAS "${headlight_known_isas}" CACHE STRING "The instruction sets that the kernels are compiled for")
 foreach(isa IN LISTS HEADLIGHT_ISAS)
   if(NOT isa IN_LIST headlight_known_isas)
@@ -116,25 +141,7 @@ function(headlight_add_types variable types)
   endforeach()
   set(${variable} ${${variable}} PARENT_SCOPE)
 endfunction()
-# Instructions that some CPUs have beyond a set: the type of number that gains by them, the set, and the flags. Kernels of that
-# type are compiled with them once more; those of TYPE_products are for products of matrices alone. Of several that a CPU has the first is
-# used, and before them one of TYPE_products.
-set(headlight_set_of_avx512_bf16 avx512)
-set(headlight_set_of_avx512_vnni avx512)
-set(headlight_set_of_avx_vnni avx2)
-set(headlight_set_of_neon_dotprod neon)
-set(headlight_set_of_neon_i8mm neon)
-set(headlight_set_of_neon_bf16 neon)
-set(headlight_set_of_amx_bf16 avx512)
-set(headlight_set_of_amx_int8 avx512)
-set(headlight_features_of_bfloat16 avx512_bf16)
-set(headlight_features_of_bfloat16_products neon_bf16)
-set(headlight_features_of_int8 avx512_vnni avx_vnni neon_i8mm neon_dotprod)
-set(headlight_features_of_int8_products "")
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # which must be asked for tile registers
-  list(APPEND headlight_features_of_bfloat16_products amx_bf16)
-  list(APPEND headlight_features_of_int8_products amx_int8)
-endif()
+# What a build without a type leaves out.
 if(NOT "bfloat16" IN_LIST HEADLIGHT_TYPES)
   set(headlight_features_of_bfloat16 "")
   set(headlight_features_of_bfloat16_products "")
@@ -159,37 +166,17 @@ foreach(type bfloat16 int8 bfloat16_products int8_products)
 endforeach()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/isa_list.h.in ${PROJECT_BINARY_DIR}/generated/runtime/isa_list.h @ONLY)
 
-set(headlight_flags_scalar -fno-tree-vectorize -DHEADLIGHT_SIMD_SCALAR_TARGET)
-set(headlight_flags_sse4 -msse4.2)
-set(headlight_flags_avx2 -mavx2 -mfma -mbmi -mbmi2 -mf16c)
-set(headlight_flags_avx512 ${headlight_flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
-set(headlight_flags_avx512_bf16 ${headlight_flags_avx512} -mavx512bf16)
-set(headlight_flags_avx512_vnni ${headlight_flags_avx512} -mavx512vnni)
-set(headlight_flags_avx_vnni ${headlight_flags_avx2} -mavxvnni)
-set(headlight_flags_amx_bf16 ${headlight_flags_avx512_bf16} -mamx-tile -mamx-bf16 -DHEADLIGHT_AMX_BF16)
-set(headlight_flags_amx_int8 ${headlight_flags_avx512_vnni} -mamx-tile -mamx-int8 -DHEADLIGHT_AMX_INT8)
-set(headlight_flags_neon -march=armv8-a+crypto)
-set(headlight_flags_neon_dotprod -march=armv8.2-a+crypto+dotprod)
-set(headlight_flags_neon_i8mm -march=armv8.2-a+crypto+dotprod+i8mm)
-set(headlight_flags_neon_bf16 -march=armv8.2-a+crypto+bf16)
-if(MINGW)
-  # g++ takes the stack for more aligned than Windows keeps it (its bug 54412), so that a vector of 32 bytes laid there ends the program:
-  # the assembler makes every move one that may be unaligned, which is as fast where the address is aligned after all.
-  foreach(isa avx2 avx512 avx512_bf16 avx512_vnni avx_vnni)
-    list(APPEND headlight_flags_${isa} -Wa,-muse-unaligned-vector-move)
-  endforeach()
-endif()
-
 # How each SIMD library is used: header-only, for the one target that the flags name.
-set(headlight_definitions_highway HWY_COMPILE_ONLY_STATIC HWY_DISABLE_PCLMUL_AES HEADLIGHT_SIMD_HIGHWAY)
-set(headlight_definitions_xsimd HEADLIGHT_SIMD_XSIMD)
-if(NOT DEFINED headlight_definitions_${HEADLIGHT_SIMD})
+set(headlight_definitions_highway HWY_COMPILE_ONLY_STATIC HWY_DISABLE_PCLMUL_AES)
+set(headlight_definitions_xsimd "")
+if(NOT HEADLIGHT_SIMD MATCHES "^(highway|xsimd)$")
   message(FATAL_ERROR "HEADLIGHT_SIMD is '${HEADLIGHT_SIMD}', expected highway or xsimd")
 endif()
 
 # headlight_add_isa_object(NAME ISA LIBRARY SOURCES…): an object library compiled with the flags of an instruction set or a feature, over that
-# SIMD library, with HEADLIGHT_TARGET naming its namespace and HEADLIGHT_SET that of its set. Always optimised: unoptimised kernel objects would
-# leave inline functions of the SIMD library behind as weak symbols, and the linker could then keep an AVX-512 copy for everybody.
+# SIMD library, with HEADLIGHT_TARGET naming its namespace and HEADLIGHT_SET that of its set, HEADLIGHT_TARGET_HEADER its file in the set's folder,
+# and HEADLIGHT_LIBRARY_HEADER that of the SIMD library. Always optimised: unoptimised kernel objects would leave inline functions of the SIMD
+# library behind as weak symbols, and the linker could then keep an AVX-512 copy for everybody.
 # Kernels are noexcept all through; -fno-exceptions keeps the personality routine's weak symbol out of their objects, and
 # -fno-math-errno the C library's sqrtf.
 function(headlight_add_isa_object name isa library)
@@ -216,7 +203,12 @@ function(headlight_add_isa_object name isa library)
   if(DEFINED headlight_set_of_${isa})
     set(set ${headlight_set_of_${isa}})
   endif()
-  target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} HEADLIGHT_SET=${set} ${headlight_definitions_${library}})
+  set(library_header simd/vector_${library}-inl.h)
+  if(headlight_library_of_${set})
+    set(library_header ${headlight_library_of_${set}})
+  endif()
+  target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} HEADLIGHT_SET=${set} "HEADLIGHT_TARGET_HEADER=\"simd/isa/${set}/${isa}-inl.h\""
+    "HEADLIGHT_LIBRARY_HEADER=\"${library_header}\"" HEADLIGHT_HIGHWAY_TARGET=${headlight_highway_target_${set}} ${headlight_definitions_${library}})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
   # The SIMD library is most of what a compiler reads for a kernel.
   list(LENGTH ARGN sources)

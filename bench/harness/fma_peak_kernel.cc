@@ -7,19 +7,15 @@
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
 
-#if defined(__AVX512BF16__)
-constexpr int kProducts = 2 * kLanes;
-// chain + factor · factor, of pairs: all of one kind, and no result of use.
-HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec) { return dot_bf16(factor, factor, chain); }
-#elif defined(HEADLIGHT_DOTS_BYTES)
-constexpr int kProducts = 4 * kLanes;
-HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec) {
-  return as_float(dot_bytes(as_int(factor), as_int(factor), as_int(chain)));
+constexpr bool kDotsPairs = kFeature.dots_bfloat16 && !kFeature.multiplies_quads;
+constexpr int kProducts = kLanes * (kDotsPairs ? 2 : kFeature.dots_bytes ? 4 : 1);
+
+// chain + factor · factor, of pairs or fours: all of one kind, and no result of use.
+HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec addend) {
+  if constexpr (kDotsPairs) return dot_bf16(factor, factor, chain);
+  if constexpr (kFeature.dots_bytes) return as_float(dot_bytes(as_int(factor), as_int(factor), as_int(chain)));
+  return fma(chain, factor, addend);
 }
-#else
-constexpr int kProducts = kLanes;
-HEADLIGHT_INLINE Vec step_of(Vec chain, Vec factor, Vec addend) { return fma(chain, factor, addend); }
-#endif
 
 }  // namespace
 

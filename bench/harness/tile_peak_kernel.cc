@@ -7,7 +7,7 @@ namespace headlight::HEADLIGHT_TARGET {
 
 // One product takes sixteen cycles and is done after 52 (Intel's optimization manual): four in flight.
 extern const FmaBurst fma_burst;
-const FmaBurst fma_burst = {kAmxProducts * 2 * kLanes * kAmxRows, 4, 1'300,
+const FmaBurst fma_burst = {kFeature.amx_products * 2 * kLanes * kAmxRows, 4, 1'300,
                             [](std::int64_t steps, float one, float, float* result) noexcept {
                               alignas(64) float ones[2 * kAmxRows][kAmxWords];
                               for (auto& row : ones) store(broadcast(one), row);

@@ -80,8 +80,8 @@ struct StoredInt8 {
   static HEADLIGHT_INLINE Vec load_partial(const std::int8_t* from, int count) { return load_i8_partial(from, count); }
 };
 
-#if defined(__AVX512BF16__)
-// Never widened: a column is a pair of neighbours, multiplied by a pair of a row as vdpbf16ps does it (dot_bf16()).
+// Where kFeature.dots_bfloat16. Never widened: a column is a pair of neighbours, multiplied by a pair of a row as
+// vdpbf16ps does it (dot_bf16()).
 struct PairsOfBFloat16 {
   using Storage = std::uint16_t;
   static constexpr int kOfColumn = 2;
@@ -96,7 +96,6 @@ struct PairsOfBFloat16 {
   }
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
 };
-#endif
 
 // f(numbers of that type), of all that floats can be stored in.
 template <class Function>

@@ -77,24 +77,6 @@ struct TileVectors {
   }
 };
 
-// The address, known only once v has been loaded. A barrier for all memory would have g++ load the tile's own pointers
-// anew in each step (four rows of 8192 keys side by side, D = 128, on AVX2: a tenth of the whole).
-HEADLIGHT_INLINE std::intptr_t behind_load(std::intptr_t address, Vec v) {
-#if defined(__AVX512F__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-  asm volatile("" : "+r"(address) : "v"(to_native(v)));
-#elif defined(__AVX2__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-  asm volatile("" : "+r"(address) : "x"(to_native(v)));
-#elif defined(__SSE4_2__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-  static_cast<void>(v);
-  asm volatile("" ::: "memory");  // here the other way gains nothing, and takes 2 KB
-#elif defined(__aarch64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-  asm volatile("" : "+r"(address) : "w"(to_native(v)));
-#else
-  static_cast<void>(v);
-#endif
-  return address;
-}
-
 // The same where B lies, out of every cache perhaps: with kAsks each step asks for what lies `ahead` bytes behind it,
 // in the second cache level. That is mostly another head's rows, and before their turn comes more has passed than the
 // first level holds, or than it has room for in the few sets that rows a power of two apart share: lines asked for
@@ -159,22 +141,7 @@ HEADLIGHT_INLINE void clear_sums(Vec (&sums)[kRows][kVectors]) {
 // product of matrices g++ 12 would otherwise put some where an operand was and spill others. With sixteen registers
 // that is so where B is widened on the way, while float32 loses by it, and so does one row with clang.
 template <class B, int kRows>
-inline constexpr bool kKeepsSums = B::kSteps > 1 &&
-                                   (kTarget == Target::avx512 || (kRows > 1 && requires { B::kWidens; }));
-
-HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
-#if defined(__AVX512F__)
-  auto native = to_native(sum);
-  asm volatile("" : "+v"(native));
-  sum = from_native(native);
-#elif defined(__x86_64__) && !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-  auto native = to_native(sum);
-  asm volatile("" : "+x"(native));
-  sum = from_native(native);
-#else
-  static_cast<void>(sum);
-#endif
-}
+inline constexpr bool kKeepsSums = B::kSteps > 1 && (kValues.keeps_all_sums || (kRows > 1 && requires { B::kWidens; }));
 
 // sum + left · right, in what a step of B multiplies.
 template <class B>

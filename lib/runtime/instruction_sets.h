@@ -1,6 +1,6 @@
 // The instruction sets that kernels are written for, and the features beyond them: one row each says what it is called
-// and what it needs of a CPU. Their compiler flags are a row of the same name in cmake/HeadlightTargets.cmake, and
-// which of them a build holds is isa_list.h.
+// and what it needs of a CPU. Their compiler flags are in the set's folder in lib/simd/isa/, and which of them a build
+// holds is isa_list.h.
 #pragma once
 
 #include <array>

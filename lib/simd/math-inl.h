@@ -30,21 +30,7 @@ inline constexpr float kLog2E = 0x1.715476p+0f;
 inline constexpr float kExp2Coefficients[] = {1.0f,           0x1.62e424p-1f, 0x1.ebf9b4p-3f,
                                               0x1.c6bacep-5f, 0x1.3cecf6p-7f, 0x1.5a9f76p-10f};
 
-// 2ˣ for x ≤ 0, the weight of a softmax: at most 1.8 ULP (2.1 without kHasFma), subnormal results included; exactly 1
-// for ±0; exactly +0 for x ≤ −150 and −∞. As rounding may leave an argument a little above 0, it is as good up to x =
-// 64, and no further.
-#if defined(HEADLIGHT_HAS_SCALEF)
-HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
-  // vreduceps instead of the clamp, the rounding and the difference is two instructions less, but slower with g++ 12;
-  // so is shifting into the exponent, as below. Where the result is zero nothing is computed: finding an underflow
-  // takes Intel's cores many times as long as a vector, and hidden keys, at −∞, are common.
-  const LaneBits nonzero = not_less_equal(x, broadcast(-150.0f));
-  const Vec n = round(x);
-  const Vec fraction = sub_where(nonzero, x, n);
-  return scale_by_power_of_two_where(nonzero, polynomial(fraction, kExp2Coefficients), n);
-}
-#else
-// The same of −152 ≤ x.
+// 2ˣ for −152 ≤ x, as exp2_nonpositive().
 HEADLIGHT_INLINE Vec exp2_bounded(Vec x) {
   // The offset leaves n + 127 + 25 in the low bits: 2ⁿ⁺²⁵ is a float for −151 ≤ n ≤ 102. The factor 2⁻²⁵ is in the
   // coefficients, so the one product at the end rounds correctly into the subnormal numbers. (Adding to the exponent
@@ -58,25 +44,40 @@ HEADLIGHT_INLINE Vec exp2_bounded(Vec x) {
   const Vec fraction = sub(x, sub(shifted, broadcast(kOffset)));
   return mul(polynomial(fraction, kScaled), as_float(shift_left<23>(as_int(shifted))));
 }
-HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) { return exp2_bounded(max(broadcast(-152.0f), x)); }
-#endif
+
+// 2ˣ for x ≤ 0, the weight of a softmax: at most 1.8 ULP (2.1 without kValues.has_fma), subnormal results included;
+// exactly 1 for ±0; exactly +0 for x ≤ −150 and −∞. As rounding may leave an argument a little above 0, it is as good
+// up to x = 64, and no further.
+HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
+  if constexpr (kValues.has_scalef) {
+    // vreduceps instead of the clamp, the rounding and the difference is two instructions less, but slower with g++ 12;
+    // so is shifting into the exponent, as above. Where the result is zero nothing is computed: finding an underflow
+    // takes Intel's cores many times as long as a vector, and hidden keys, at −∞, are common.
+    const auto nonzero = not_less_equal(x, broadcast(-150.0f));
+    const Vec n = round(x);
+    const Vec fraction = sub_where(nonzero, x, n);
+    return scale_by_power_of_two_where(nonzero, polynomial(fraction, kExp2Coefficients), n);
+  } else {
+    return exp2_bounded(max(broadcast(-152.0f), x));
+  }
+}
 
 // 2 to the power of x · log₂ e, rounded, for x ≤ 0: eˣ where x itself is exact, as differences from a row's maximum
 // are. What is below the floats ends as 0 before it is multiplied: the product of −FLT_MAX would overflow.
 HEADLIGHT_INLINE Vec exp_nonpositive(Vec x) {
   const Vec log2_e = broadcast(kLog2E);
-#if defined(HEADLIGHT_HAS_SCALEF)
-  // The largest x whose product is −150 or less.
-  const LaneBits nonzero = not_less_equal(x, broadcast(-0x1.9fe368p+6f));
-  const Vec scaled = mul_where(nonzero, x, log2_e);
-  const Vec n = round(scaled);
-  return scale_by_power_of_two_where(nonzero, polynomial(sub(scaled, n), kExp2Coefficients), n);
-#else
-  return exp2_bounded(mul(max(broadcast(-0x1.a56666p+6f), x), log2_e));  // −151.99
-#endif
+  if constexpr (kValues.has_scalef) {
+    // The largest x whose product is −150 or less.
+    const auto nonzero = not_less_equal(x, broadcast(-0x1.9fe368p+6f));
+    const Vec scaled = mul_where(nonzero, x, log2_e);
+    const Vec n = round(scaled);
+    return scale_by_power_of_two_where(nonzero, polynomial(sub(scaled, n), kExp2Coefficients), n);
+  } else {
+    return exp2_bounded(mul(max(broadcast(-0x1.a56666p+6f), x), log2_e));  // −151.99
+  }
 }
 
-// 2ˣ: at most 1.8 ULP for any x (2.1 without kHasFma); +0 for x ≤ −150, +∞ from 128 on.
+// 2ˣ: at most 1.8 ULP for any x (2.1 without kValues.has_fma); +0 for x ≤ −150, +∞ from 128 on.
 HEADLIGHT_INLINE Vec exp2(Vec x) {
   const Vec bounded = min(broadcast(129.0f), max(broadcast(-151.0f), x));
   const Vec n = round(bounded);

@@ -23,7 +23,7 @@
 //                               AVX512-BF16
 //   pair_to_bf16(a, b)          the same, a in the lower halves of the lanes and b in the upper ones
 //   add sub mul div sqrt        IEEE, round to nearest
-//   fma(a, b, c)                a·b + c, one rounding where kHasFma, else two
+//   fma(a, b, c)                a·b + c, one rounding where kValues.has_fma, else two
 //   fnma(a, b, c)               c − a·b, likewise
 //   max(a, b) min(a, b)         b if either is NaN or both are zero (the x86 rule)
 //   abs neg copysign(m, s)      bit operations: they keep NaN and turn −0 as they do any number
@@ -44,15 +44,15 @@
 //   to_float(i)                 int32 to the nearest float, ties to even
 //   store_u16(i, p)             the lower halves of the lanes
 //   interleave_lower_bytes(a, b) interleave_upper_bytes(a, b)   of every 16 bytes the first or the last 8, a byte of a
-//                               and a byte of b in turns; not in the scalar back end
+//                               and a byte of b in turns, where kValues.interleaves_bytes
 //   even_bytes(i) odd_bytes(i)  of lanes that hold four int8: numbers 0 and 2, or 1 and 3, as two int16
 //   dot_i16(a, b, sum)          of lanes that hold two int16: sum + a₀·b₀ + a₁·b₁ in int32, wrapping; not all of them
 //                               −2¹⁵
-// and where there is HEADLIGHT_DOTS_BYTES
+// and where kFeature.dots_bytes
 //   dot_bytes(a, b, sum)        of lanes that hold four bytes, b's int8, and a's uint8 with VNNI and int8 with DotProd:
 //                               sum + Σ aᵢ·bᵢ in int32, wrapping
 //   store_u8_crossed(i, p)      the lowest bytes of lanes 0, 2, 1, 3, 4, 6, 5, 7, …
-// and where there is HEADLIGHT_MULTIPLIES_QUADS, on vectors of four lanes
+// and where kFeature.multiplies_quads, on vectors of four lanes
 //   multiply_quads_of_bytes(a, b, sum)   of halves that hold eight int8, two rows' and two columns': to lane 2 r + c of
 //                               sum, Σ aᵢ·bᵢ over a's half r and b's half c, in int32, wrapping
 //   multiply_quads_of_bf16(a, b, sum)    of halves that hold two pairs of bfloat16 numbers: likewise, with the bits of
@@ -60,17 +60,19 @@
 //   load_two_of_each(p, q)      p[0] p[1] q[0] q[1]
 //   lower_halves(a, b) upper_halves(a, b)           a₀ a₁ b₀ b₁ and a₂ a₃ b₂ b₃
 //   interleave_lower(a, b) interleave_upper(a, b)   a₀ b₀ a₁ b₁ and a₂ b₂ a₃ b₃
+//   in_order(sum)               the sum, done where it is written
+// and what a compiler is told of registers
+//   keep_in_register(sum)       the sum is not moved to memory, and done where it is written, where that gains
+//   behind_load(address, v)     the address, known only once v has been loaded
 //
 // Code that works on both 1 and 16 lanes needs no case of its own: for kLanes = 1 the folds and the transpose are
 // empty.
 #pragma once
 
-#if defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-#include "simd/vector_scalar-inl.h"
-#elif defined(HEADLIGHT_SIMD_XSIMD)
-#include "simd/vector_xsimd-inl.h"
-#else
-#include "simd/vector_highway-inl.h"
-#endif
+#include HEADLIGHT_TARGET_HEADER
 
 #include "simd/vector_derived-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+static_assert(kLanes == kValues.lanes, "the SIMD library took another instruction set than these flags were meant for");
+}

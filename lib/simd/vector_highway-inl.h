@@ -10,11 +10,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-static_assert((kTarget == Target::avx512 && HWY_TARGET == HWY_AVX3) ||
-                  (kTarget == Target::avx2 && HWY_TARGET == HWY_AVX2) ||
-                  (kTarget == Target::sse4 && HWY_TARGET == HWY_SSE4) ||
-                  (kTarget == Target::neon && HWY_TARGET == HWY_NEON),
-              "Highway took another target than these flags were meant for");
+static_assert(HWY_TARGET == HEADLIGHT_HIGHWAY_TARGET, "Highway took another target than these flags were meant for");
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -39,9 +35,10 @@ HEADLIGHT_INLINE IntVec from_native_int(Native v) {
   return IntVec{v};
 }
 
-#if defined(__AVX512F__)
-HEADLIGHT_INLINE Mask from_native_mask(__mmask16 bits) { return Mask{bits}; }
-#endif
+template <typename Native>
+HEADLIGHT_INLINE Mask from_native_mask(Native bits) {
+  return Mask{bits};
+}
 
 HEADLIGHT_INLINE Vec zero() { return hn::Zero(kFloat); }
 HEADLIGHT_INLINE Vec broadcast(float value) { return hn::Set(kFloat, value); }
@@ -108,5 +105,3 @@ HEADLIGHT_INLINE IntVec shift_right(IntVec v) {
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET
-
-#include "simd/vector_native-inl.h"

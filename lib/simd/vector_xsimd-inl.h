@@ -2,12 +2,11 @@
 // compiler's intrinsics stand in; each such place says what xsimd 8.1 does.
 #pragma once
 
-#include "simd/target-inl.h"
-
-// Below the intrinsics of target-inl.h, so that their warnings stay off.
 #include <cstdint>
 #include <type_traits>
 #include <xsimd/xsimd.hpp>
+
+#include "simd/target-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
@@ -16,19 +15,16 @@ using IntVec = xsimd::batch<std::int32_t>;
 using Mask = xsimd::batch_bool<float>;
 
 inline constexpr int kLanes = static_cast<int>(Vec::size);
-static_assert(kLanes == (kTarget == Target::avx512 ? 16
-                         : kTarget == Target::avx2 ? 8
-                                                   : 4),
-              "xsimd took another target than these flags were meant for");
 
 HEADLIGHT_INLINE auto to_native(Vec v) { return static_cast<Vec::register_type>(v); }
 HEADLIGHT_INLINE auto to_native_int(IntVec v) { return static_cast<IntVec::register_type>(v); }
 HEADLIGHT_INLINE Vec from_native(Vec::register_type v) { return Vec(v); }
 HEADLIGHT_INLINE IntVec from_native_int(IntVec::register_type v) { return IntVec(v); }
 
-#if defined(__AVX512F__)
-HEADLIGHT_INLINE Mask from_native_mask(__mmask16 bits) { return Mask(bits); }
-#endif
+template <typename Native>
+HEADLIGHT_INLINE Mask from_native_mask(Native bits) {
+  return Mask(bits);
+}
 
 HEADLIGHT_INLINE Vec zero() { return Vec(0.0f); }
 HEADLIGHT_INLINE Vec broadcast(float value) { return Vec(value); }
@@ -123,5 +119,3 @@ HEADLIGHT_INLINE Vec fnma(Vec a, Vec b, Vec c) { return c - a * b; }
 #endif
 
 }  // namespace headlight::HEADLIGHT_TARGET
-
-#include "simd/vector_native-inl.h"

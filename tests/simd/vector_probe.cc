@@ -9,11 +9,7 @@ namespace {
 using test::VectorProbe;
 
 inline Vec as_vector(Vec v) { return v; }
-#if !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
 inline Vec as_vector(Mask mask) { return select(mask, broadcast(1.0f), zero()); }
-#else
-inline Vec as_vector(Mask mask) { return mask ? 1.0f : 0.0f; }
-#endif
 
 #define HEADLIGHT_DEFINE(name)                                        \
   void probe_##name(const float* a, float* out, std::int64_t count) { \
@@ -109,16 +105,13 @@ void probe_small_integers(const float* a, const float* b, const float* c, float*
 void probe_store_u16(const float* from, std::uint16_t* to) { store_u16(as_int(load(from)), to); }
 void probe_load_i8(const std::int8_t* from, float* out) { store(load_i8(from), out); }
 void probe_load_i8_partial(const std::int8_t* from, int count, float* out) { store(load_i8_partial(from, count), out); }
-#if !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-void probe_interleave_bytes(const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* lower, std::uint8_t* upper) {
+[[maybe_unused]] void probe_interleave_bytes(const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* lower,
+                                             std::uint8_t* upper) {
   const IntVec first = as_int(load(reinterpret_cast<const float*>(a)));
   const IntVec second = as_int(load(reinterpret_cast<const float*>(b)));
   store(as_float(interleave_lower_bytes(first, second)), reinterpret_cast<float*>(lower));
   store(as_float(interleave_upper_bytes(first, second)), reinterpret_cast<float*>(upper));
 }
-#else
-constexpr decltype(VectorProbe::interleave_bytes) probe_interleave_bytes = nullptr;
-#endif
 
 #define HEADLIGHT_TEXT_OF(name) #name
 #define HEADLIGHT_TEXT(name) HEADLIGHT_TEXT_OF(name)
@@ -129,7 +122,7 @@ extern const VectorProbe vector_probe;
 const VectorProbe vector_probe = {
     .target = HEADLIGHT_TEXT(HEADLIGHT_TARGET),
     .lanes = kLanes,
-    .has_fma = kHasFma,
+    .has_fma = kValues.has_fma,
 #define HEADLIGHT_ENTRY(name) .name = probe_##name,
     HEADLIGHT_UNARY(HEADLIGHT_ENTRY) HEADLIGHT_BINARY(HEADLIGHT_ENTRY) HEADLIGHT_TERNARY(HEADLIGHT_ENTRY)
 #undef HEADLIGHT_ENTRY
@@ -158,7 +151,7 @@ const VectorProbe vector_probe = {
     .store_u16 = probe_store_u16,
     .load_i8 = probe_load_i8,
     .load_i8_partial = probe_load_i8_partial,
-    .interleave_bytes = probe_interleave_bytes,
+    .interleave_bytes = kValues.interleaves_bytes ? probe_interleave_bytes : nullptr,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

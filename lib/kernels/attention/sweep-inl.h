@@ -82,18 +82,11 @@ template <class Numbers>
 HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
                                  SweepScores<Numbers>& tile) {
   constexpr int kMost = kSweptRows<Numbers>;
-  constexpr int kStep = SweepScores<Numbers>::kStep;
   const kernels::AttentionBlock& block = sweep.block;
-  tile.whole_columns = tile.keys == kLanes ? tile.head_dim / kStep * kStep : 0;
   for (std::int64_t r = 0; r < block.query.count; r += kMost) {
     tile.query.at = block.query.data + head * sweep.query_head_stride + r * block.query.stride;
     tile.scores = block.scores + (head * block.query.count + r) * block.scores_stride + at;
-    tile.rows = smaller(block.query.count - r, kMost);
-    if (tile.whole_columns > 0) {
-      tile_of<kMost, 1, SweepScores<Numbers>>(tile.rows, 1)(tile);
-    } else {
-      add_last_columns(tile, scales_of_rows<Numbers>(tile.scales, tile.scale_stride, tile.keys));
-    }
+    tile_of<kMost, 1, SweepScores<Numbers>>(smaller(block.query.count - r, kMost), 1)(tile);
   }
 }
 
@@ -101,7 +94,6 @@ HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int6
 HEADLIGHT_INLINE void score_keys_together(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
                                           SweepScores<StoredInt8>& tile) {
   const kernels::AttentionBlock& block = sweep.block;
-  tile.rows = block.query.count;
   tile.query.at = block.query.data + head * sweep.query_head_stride;
   tile.scores = block.scores + head * block.query.count * block.scores_stride + at;
   block.query.count == 1 ? score_keys_together<1>(tile) : score_keys_together<2>(tile);
@@ -143,9 +135,11 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
         const kernels::Operand& key = block.keys.key;
         tile.scales = key.scales + at * key.scale_stride + place.head * sweep.key_scale_head_stride;
         tile.scale_stride = key.scale_stride;
-        if (kLanes > 1 && last - at == kKeysTogether && block.query.count <= kRowsOfKeyVectors) {
-          score_keys_together(sweep, place.head, at, tile);
-          break;
+        if constexpr (kValues.interleaves_bytes) {
+          if (last - at == kKeysTogether && block.query.count <= kRowsOfKeyVectors) {
+            score_keys_together(sweep, place.head, at, tile);
+            break;
+          }
         }
       }
       score_rows(sweep, place.head, at, tile);

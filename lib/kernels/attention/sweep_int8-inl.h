@@ -12,8 +12,6 @@ inline constexpr int kKeyVectors = 4;
 inline constexpr int kRowsOfKeyVectors = 2;
 inline constexpr int kKeysTogether = kKeyVectors * kLanes;
 
-#if !defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-
 inline constexpr int kBytesOfBlock = 16;  // within which bytes are interleaved
 inline constexpr int kFewBytes = 4;       // products between two looks at what to ask for
 
@@ -88,27 +86,24 @@ void score_keys_together(const SweepScores<StoredInt8>& tile) noexcept {
   for (; numbers_asked < kKeysTogether * head_dim; numbers_asked += head_dim, next += key_stride) {
     ask_for<Numbers>(next, head_dim, tile.further, tile.second_level_alone);
   }
+  for (; d < head_dim; d += kLanes) {
+    const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
+#pragma GCC unroll 4
+    for (int v = 0; v < kKeyVectors; ++v) {
+      Vec square[kLanes], of_rows[kRows];
+      load_turned<Numbers>(tile.key + v * kLanes * key_stride + d, key_stride, kLanes, dims, square);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) of_rows[r] = sums[r][v];
+      add_square<Numbers>(tile.query, d, dims, square, scales[v], of_rows);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sums[r][v] = of_rows[r];
+    }
+  }
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kKeyVectors; ++v) store(sums[r][v], tile.scores + r * tile.scores_stride + v * kLanes);
   }
-  if (d == head_dim) return;
-  SweepScores<Numbers> last = tile;
-  last.whole_columns = d;
-#pragma GCC unroll 4
-  for (int v = 0; v < kKeyVectors; ++v) {
-    add_last_columns(last, scales[v]);
-    last.key += kLanes * key_stride;
-    last.scores += kLanes;
-  }
 }
-
-#else
-
-template <int kRows>
-void score_keys_together(const SweepScores<StoredInt8>&) noexcept;  // nobody does: see SweepScores
-
-#endif
 
 }  // namespace headlight::HEADLIGHT_TARGET

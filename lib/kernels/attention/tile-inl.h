@@ -15,11 +15,7 @@ namespace headlight::HEADLIGHT_TARGET {
 // load ten operands for 24 products where 12 × 2 load fourteen: the loads are what a core spends its power on. Two
 // groups to a block: the second finds keys and values in the first cache level.
 inline constexpr int kBlockRows = 12;
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int kTileVectors = 4;
-#else
-inline constexpr int kTileVectors = 2;
-#endif
+inline constexpr int kTileVectors = kValues.attention_tile_vectors;
 // Plain C++ has tiles of 2 × 2: it is there for machines without vectors, and code that they alone would miss.
 inline constexpr int kScoreRows = kLanes == 1 ? 2 : 6;
 inline constexpr int kValueRows = kLanes == 1 ? 2 : 6;
@@ -32,10 +28,10 @@ inline constexpr int kKeyPanel = kScoreVectors * kLanes;
 inline constexpr int kValuePanel = kValueVectors * kLanes;
 
 // Rows are few up to so many blocks: packing the keys would cost as much as turning them once for each block. Of
-// numbers that are widened on the way only vectors of eight lanes and more have tiles; other instruction sets widen a
-// panel at a time, as it is packed.
+// numbers that are widened on the way not every instruction set has tiles: others widen a panel at a time, as it is
+// packed.
 inline constexpr int kSweepTiles = 2;
-inline constexpr int kNarrowSweepRows = kLanes >= 8 || kTarget == Target::neon ? kSweepTiles * kBlockRows : 0;
+inline constexpr int kNarrowSweepRows = kValues.attention_widens_in_tiles ? kSweepTiles * kBlockRows : 0;
 
 // Rows of a block rounded up to whole vectors, for numbers that there is one of for each row.
 inline constexpr int kRowSlots = round_up(kBlockRows, kLanes);

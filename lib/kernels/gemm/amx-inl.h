@@ -33,19 +33,11 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-#if defined(HEADLIGHT_AMX_BF16) || defined(HEADLIGHT_AMX_INT8)
+template <class B, class Finish>
+struct AmxTile;
 
-inline constexpr bool kHasAmx = true;
-
-// kAmxProducts is the factor over AVX-512, for GemmKernels::products: a tile's row by all of B takes a cycle (Intel's
-// optimization manual), in which AVX-512 makes 32 products.
-#if defined(HEADLIGHT_AMX_BF16)
-#define HEADLIGHT_AMX_PRODUCT(sums, a, b) _tile_dpbf16ps(sums, a, b)
-inline constexpr int kAmxProducts = 16;
-#else
-#define HEADLIGHT_AMX_PRODUCT(sums, a, b) _tile_dpbusd(sums, a, b)
-inline constexpr int kAmxProducts = 32;
-#endif
+// Compilers have these intrinsics with the flags of AMX alone.
+#if defined(HEADLIGHT_AMX_PRODUCT)
 
 inline constexpr int kAmxRows = 16;  // of a register
 inline constexpr int kAmxWords = 16;
@@ -236,11 +228,6 @@ struct AmxTile {
     }
   }
 };
-
-#else
-
-inline constexpr bool kHasAmx = false;
-inline constexpr int kAmxProducts = 0;
 
 #endif
 

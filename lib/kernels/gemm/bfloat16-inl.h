@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/gemm/bfloat16_quantize-inl.h"
 #include "kernels/gemm/pack.h"
@@ -25,23 +26,29 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-#if defined(HEADLIGHT_DOTS_BFLOAT16)
-
 // Panels of pairs, multiplied as they are.
-struct GemmBFloat16Panels : GemmPanels {
+struct GemmBFloat16Pairs : GemmPanels {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) { return dot_bf16(left, right, sum); }
-#if defined(HEADLIGHT_MULTIPLIES_QUADS)
   static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
     return multiply_quads_of_bf16(left, right, sum);
   }
-#endif
 };
 
-inline constexpr int kBFloat16WordsOfA = 1;
+// Panels of pairs, widened a number at a time.
+struct GemmBFloat16Widened : GemmWordPanels<GemmBFloat16Widened> {
+  static constexpr bool kSecondFirst = true;
+
+  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+    const IntVec pairs = as_int(headlight::HEADLIGHT_TARGET::load(from));
+    return as_float(step == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
+  }
+};
+
+using GemmBFloat16Panels = std::conditional_t<kFeature.dots_bfloat16, GemmBFloat16Pairs, GemmBFloat16Widened>;
 
 // A row of A as pairs; whole vectors of them, of which those behind the row's end are of no use.
 template <class Numbers>
-void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
+void round_bfloat16_pairs(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
   constexpr std::int64_t kNumbers = 2 * kLanes;
   for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes) {
     store(narrow_to_bf16(Numbers::load(from), Numbers::load(from + kLanes)), to);
@@ -52,56 +59,36 @@ void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t coun
   store(narrow_to_bf16(Numbers::load_partial(from, first), second), to);
 }
 
-// A word of A from numbers(k), as narrow_to_bf16() would have it: with AVX512-BF16 subnormal numbers are 0 before they
-// are rounded.
-template <class Numbers>
-HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
-#if defined(__AVX512BF16__)
-  const auto normal = [](Vec v) { return select(less(abs(v), broadcast(0x1p-126f)), zero(), v); };
-  return pairs_of(normal(numbers(2 * word)), normal(numbers(2 * word + 1)));
-#else
-  return pairs_of(numbers(2 * word), numbers(2 * word + 1));
-#endif
-}
-
-#else
-
-// Panels of pairs, widened a number at a time.
-struct GemmBFloat16Panels : GemmWordPanels<GemmBFloat16Panels> {
-  static constexpr bool kSecondFirst = true;
-
-  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
-    const IntVec pairs = as_int(headlight::HEADLIGHT_TARGET::load(from));
-    return as_float(step == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
-  }
-};
-
-inline constexpr int kBFloat16WordsOfA = 2;
-
 // A row of A rounded, and still a float each; after an odd number of them 0.
 template <class Numbers>
-void round_bfloat16_row(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
+void round_bfloat16_floats(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
   std::int64_t k = 0;
   for (; k + kLanes <= count; k += kLanes) store(round_to_bf16(Numbers::load(from + k)), to + k);
   if (k < count) store(round_to_bf16(Numbers::load_partial(from + k, static_cast<int>(count - k))), to + k);
   if (count % 2 != 0) to[count] = 0.0f;
 }
 
+// A word of A from numbers(k), as narrow_to_bf16() would have it, or a rounded float.
 template <class Numbers>
 HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
-  return round_to_bf16(numbers(word));
+  if constexpr (!kFeature.dots_bfloat16) {
+    return round_to_bf16(numbers(word));
+  } else if constexpr (kFeature.clears_subnormal) {
+    const auto normal = [](Vec v) { return select(less(abs(v), broadcast(0x1p-126f)), zero(), v); };
+    return pairs_of(normal(numbers(2 * word)), normal(numbers(2 * word + 1)));
+  } else {
+    return pairs_of(numbers(2 * word), numbers(2 * word + 1));
+  }
 }
-
-#endif
 
 struct BFloat16 {
   using Tile = GemmTile<GemmBFloat16Panels, GemmSums>;
   static constexpr std::int64_t kOfWord = 2;
-  static constexpr std::int64_t kStepsOfWord = kBFloat16WordsOfA;
+  static constexpr std::int64_t kStepsOfWord = kFeature.dots_bfloat16 ? 1 : 2;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = true;
   static constexpr bool kReadsBFloat16 = kStepsOfWord == 1;
-  static constexpr int kProducts = kHasAmx ? kAmxProducts : kStepsOfWord == 1 ? 2 : 1;
+  static constexpr int kProducts = kFeature.amx_products != 0 ? kFeature.amx_products : kStepsOfWord == 1 ? 2 : 1;
 
   static std::int64_t words_of_row(std::int64_t depth) noexcept { return divide_up(depth, 2) * kStepsOfWord; }
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(words_of_row(depth)); }
@@ -114,7 +101,12 @@ struct BFloat16 {
     if (block.a_depth_stride == 1) {
       const auto* a = static_cast<const typename Numbers::Storage*>(block.a);
       for (std::int64_t i = 0; i < block.rows; ++i) {
-        round_bfloat16_row<Numbers>(a + i * block.a_row_stride, depth, to + i * stride);
+        const auto* const row = a + i * block.a_row_stride;
+        if constexpr (kFeature.dots_bfloat16) {
+          round_bfloat16_pairs<Numbers>(row, depth, to + i * stride);
+        } else {
+          round_bfloat16_floats<Numbers>(row, depth, to + i * stride);
+        }
       }
       return;
     }

@@ -53,9 +53,7 @@ struct PanelsOfFloat16AreWidened : Float16Panels {
   }
 };
 
-inline constexpr bool kHasFloat16 = kTarget != Target::scalar && kTarget != Target::sse4;
-
-struct Float16 : std::conditional_t<kHasFloat16, TileWidensFloat16, PanelsOfFloat16AreWidened> {
+struct Float16 : std::conditional_t<kValues.widens_float16, TileWidensFloat16, PanelsOfFloat16AreWidened> {
   static constexpr std::int64_t kOfWord = 2;
   static constexpr std::int64_t kStepsOfWord = 2;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;

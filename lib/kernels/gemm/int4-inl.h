@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/gemm/int4_quantize-inl.h"
 #include "kernels/gemm/pack.h"
@@ -32,24 +33,16 @@ struct GemmInt4Panels : GemmWordPanels<GemmInt4Panels> {
     IntVec words = as_int(headlight::HEADLIGHT_TARGET::load(from));
     if (step >= kInt8WordsOfA) words = shift_right<4>(words);
     const IntVec bytes = and_int(words, broadcast_int(0x0f0f0f0f));
-#if defined(HEADLIGHT_DOTS_BYTES)
-    return as_float(bytes);
-#else
+    if constexpr (kFeature.dots_bytes) return as_float(bytes);
     return as_float(step % 2 == 0 ? even_bytes(bytes) : odd_bytes(bytes));
-#endif
   }
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
-#if defined(HEADLIGHT_DOTS_BYTES)
-    return as_float(dot_bytes(as_int(right), as_int(left), as_int(sum)));
-#else
+    if constexpr (kFeature.dots_bytes) return as_float(dot_bytes(as_int(right), as_int(left), as_int(sum)));
     return as_float(dot_i16(as_int(right), as_int(left), as_int(sum)));
-#endif
   }
-#if defined(HEADLIGHT_MULTIPLIES_QUADS)
   static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
     return as_float(multiply_quads_of_bytes(as_int(left), as_int(right), as_int(sum)));
   }
-#endif
 };
 
 // From the integers of a group to floats, (D · t) · s, added up.
@@ -96,8 +89,7 @@ struct GemmInt4Sums : GemmSums {
 
 // As RegisterTile, with sums that end with each group and are added to others.
 struct GemmInt4Tile {
-  // Of nine rows of AVX-512 two in three sums and totals would lie in memory.
-  static constexpr int kMostRows = kTarget == Target::avx512 ? 6 : kGemmTileRows;
+  static constexpr int kMostRows = kValues.int4_tile_rows;
 
   TileRows a;
   GemmInt4Panels b;
@@ -110,9 +102,8 @@ struct GemmInt4Tile {
     Vec totals[kRows][kVectors];
     clear_sums(totals);
     const TileRows::Reader<kRows> a(tile.a);
-#if defined(HEADLIGHT_MULTIPLIES_QUADS)
-    const RowPairs<kRows> pairs(tile.a);
-#endif
+    using Pairs = std::conditional_t<kFeature.multiplies_quads, RowPairs<kRows>, const TileRows&>;
+    [[maybe_unused]] const Pairs pairs(tile.a);
     GemmInt4Panels b = tile.b;
     const std::int64_t depth = tile.depth;
     std::int64_t k = 0;
@@ -120,14 +111,12 @@ struct GemmInt4Tile {
       Vec sums[kRows][kVectors];
       tile.finish.begin_group(group, sums);
       const std::int64_t end = smaller(k + kInt4WordsOfGroup, depth);
-#if defined(HEADLIGHT_MULTIPLIES_QUADS)
-      if constexpr (kRows > 1) {
+      if constexpr (kFeature.multiplies_quads && kRows > 1) {
         QuadSums<kRows, kVectors> quads;
         quads.set(sums);
         for (; k < end; k += 2) quads.add_two_words(pairs, b, k);
         quads.get(sums);
       }
-#endif
       for (; k < end; k += kSteps) {
 #pragma GCC unroll 4
         for (int step = 0; step < kSteps; ++step) tile_step(a, b, k, step, sums);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/gemm/int8_quantize-inl.h"
 #include "kernels/gemm/pack.h"
@@ -22,23 +23,18 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-#if defined(HEADLIGHT_DOTS_BYTES)
-
-struct GemmInt8Panels : GemmPanels {
+// Words of B multiplied as they are.
+struct GemmInt8Words : GemmPanels {
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
     return as_float(dot_bytes(as_int(left), as_int(right), as_int(sum)));
   }
-#if defined(HEADLIGHT_MULTIPLIES_QUADS)
   static HEADLIGHT_INLINE Vec multiply_quads(Vec left, Vec right, Vec sum) {
     return as_float(multiply_quads_of_bytes(as_int(left), as_int(right), as_int(sum)));
   }
-#endif
 };
 
-#else
-
 // Words of B widened to pairs, first the even bytes.
-struct GemmInt8Panels : GemmWordPanels<GemmInt8Panels> {
+struct GemmInt8Pairs : GemmWordPanels<GemmInt8Pairs> {
   static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
     const IntVec words = as_int(headlight::HEADLIGHT_TARGET::load(from));
     return as_float(step == 0 ? even_bytes(words) : odd_bytes(words));
@@ -48,7 +44,7 @@ struct GemmInt8Panels : GemmWordPanels<GemmInt8Panels> {
   }
 };
 
-#endif
+using GemmInt8Panels = std::conditional_t<kFeature.dots_bytes, GemmInt8Words, GemmInt8Pairs>;
 
 // From the integers Σ p q of a tile to floats, ((float)D · t) · s, and on as float32 goes.
 struct GemmInt8Sums : GemmSums {
@@ -82,7 +78,7 @@ struct Int8 {
   static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
   static constexpr bool kRoundsA = true;
   static constexpr bool kReadsBFloat16 = false;
-  static constexpr int kProducts = kHasAmx ? kAmxProducts : kInt8WordsOfA == 1 ? 4 : 1;
+  static constexpr int kProducts = kFeature.amx_products != 0 ? kFeature.amx_products : kInt8WordsOfA == 1 ? 4 : 1;
 
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(int8_row_scale(depth) + 2); }
   static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {

@@ -51,11 +51,7 @@ HEADLIGHT_INLINE Int8Scale int8_scale_of_b(const Int8Range& range) {
 }
 
 // What bytes of A have too little where they must be signed; and so has the zero point.
-#if defined(HEADLIGHT_DOTS_BYTES) && defined(__ARM_FEATURE_DOTPROD)
-inline constexpr int kInt8Lowered = 128;
-#else
-inline constexpr int kInt8Lowered = 0;
-#endif
+inline constexpr int kInt8Lowered = kFeature.dots_signed_bytes ? 128 : 0;
 
 // Rows of A, one in each lane or the same in all.
 struct Int8Rows {
@@ -84,11 +80,7 @@ struct Int8Rows {
 };
 
 // Words of A that a word of B is multiplied with, and numbers in each.
-#if defined(HEADLIGHT_DOTS_BYTES)
-inline constexpr int kInt8WordsOfA = 1;
-#else
-inline constexpr int kInt8WordsOfA = 2;
-#endif
+inline constexpr int kInt8WordsOfA = kFeature.dots_bytes ? 1 : 2;
 inline constexpr int kInt8OfWordOfA = 4 / kInt8WordsOfA;
 
 // Where a row of A holds its scale, behind its words, and in the word after that its zero point, as an integer.
@@ -104,19 +96,22 @@ HEADLIGHT_INLINE Vec int8_word(const IntVec (&k)[4]) {
   return as_float(add_int(even, shift_left<8>(odd)));
 }
 
-#if defined(HEADLIGHT_DOTS_BYTES)
 HEADLIGHT_INLINE void store_int8_words(IntVec numbers, float* row, std::int64_t k) {
-  store_u8_crossed(numbers, reinterpret_cast<std::uint8_t*>(row) + k);
+  if constexpr (kFeature.dots_bytes) {
+    store_u8_crossed(numbers, reinterpret_cast<std::uint8_t*>(row) + k);
+  } else {
+    store_u16(numbers, reinterpret_cast<std::uint16_t*>(row) + k);
+  }
 }
-HEADLIGHT_INLINE Vec int8_word_of_a(const IntVec (&k)[kInt8OfWordOfA]) { return int8_word(k); }
-#else
-HEADLIGHT_INLINE void store_int8_words(IntVec numbers, float* row, std::int64_t k) {
-  store_u16(numbers, reinterpret_cast<std::uint16_t*>(row) + k);
+template <int kCount>
+HEADLIGHT_INLINE Vec int8_word_of_a(const IntVec (&k)[kCount]) {
+  static_assert(kCount == kInt8OfWordOfA);
+  if constexpr (kCount == 4) {
+    return int8_word(k);
+  } else {
+    return as_float(add_int(and_int(k[0], broadcast_int(0xffff)), shift_left<16>(k[1])));
+  }
 }
-HEADLIGHT_INLINE Vec int8_word_of_a(const IntVec (&k)[kInt8OfWordOfA]) {
-  return as_float(add_int(and_int(k[0], broadcast_int(0xffff)), shift_left<16>(k[1])));
-}
-#endif
 
 template <class Numbers>
 Int8Rows int8_row(const typename Numbers::Storage* from, std::int64_t depth) noexcept {

@@ -18,16 +18,6 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-#if defined(HEADLIGHT_MULTIPLIES_QUADS)
-
-// Products are done as they are written. g++ 12 would read all rows of a step ahead and have no register left for four
-// of the 24 sums of a tile of 12 rows.
-HEADLIGHT_INLINE Vec in_order(Vec sum) {
-  auto native = to_native(sum);
-  asm volatile("" : "+w"(native));
-  return from_native(native);
-}
-
 // Rows of A two by two; of an odd number the last stands for the one that lacks, whose sums nobody reads.
 template <int kRows>
 struct RowPairs {
@@ -141,7 +131,5 @@ struct QuadTile {
     }
   }
 };
-
-#endif
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -15,14 +15,11 @@
 #include <utility>
 
 #include "kernels/gemm/amx-inl.h"
+#include "kernels/gemm/block-inl.h"
 #include "kernels/gemm/kernels.h"
 #include "kernels/gemm/numbers.h"
 #include "kernels/gemm/plan-inl.h"
 #include "kernels/gemm/tile-inl.h"
-
-#if defined(HEADLIGHT_AMX_BF16) || defined(HEADLIGHT_AMX_INT8)
-#include "kernels/gemm/block-inl.h"
-#endif
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {  // of the one file that includes this
@@ -100,9 +97,7 @@ constexpr kernels::GemmNumbers gemm_numbers() {
   return numbers;
 }
 
-#if defined(HEADLIGHT_AMX_BF16) || defined(HEADLIGHT_AMX_INT8)
-
-// As GemmNumbers.
+// As GemmNumbers, where tiles lie in registers of their own kind.
 template <class Numbers>
 struct AmxNumbers {
   struct Tile : Numbers::Tile {
@@ -122,29 +117,24 @@ struct AmxNumbers {
 };
 
 template <class Numbers>
-void block(const kernels::GemmBlock& block) noexcept {
-  compute_block(AmxNumbers<Numbers>(), block);
-}
-template <class Numbers>
-std::int64_t scratch_floats(const kernels::GemmBlock& block) noexcept {
-  return Plan<AmxNumbers<Numbers>>(AmxNumbers<Numbers>(), block).scratch_floats();
-}
-
-#else
-
-template <class Numbers>
 constexpr kernels::GemmNumbers kGemmNumbers = gemm_numbers<Numbers>();
 
 template <class Numbers>
 void block(const kernels::GemmBlock& block) noexcept {
-  HEADLIGHT_SET::gemm_block(kGemmNumbers<Numbers>, block);
+  if constexpr (kHasTileRegisters<Numbers>) {
+    compute_block(AmxNumbers<Numbers>(), block);
+  } else {
+    HEADLIGHT_SET::gemm_block(kGemmNumbers<Numbers>, block);
+  }
 }
 template <class Numbers>
 std::int64_t scratch_floats(const kernels::GemmBlock& block) noexcept {
-  return HEADLIGHT_SET::gemm_scratch_floats(kGemmNumbers<Numbers>, block);
+  if constexpr (kHasTileRegisters<Numbers>) {
+    return Plan<AmxNumbers<Numbers>>(AmxNumbers<Numbers>(), block).scratch_floats();
+  } else {
+    return HEADLIGHT_SET::gemm_scratch_floats(kGemmNumbers<Numbers>, block);
+  }
 }
-
-#endif
 
 template <class Numbers>
 std::int64_t depth_block(std::int64_t depth) noexcept {

@@ -10,27 +10,10 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 // A tile is so many rows by so many vectors of sums; a step of k loads those vectors of B and broadcasts an element of
-// A for each row. 9 × 3 sums, three vectors and a broadcast fill 31 of 32 registers (AVX-512), 6 × 2 sums 15 of 16
-// (AVX2, and SSE4 with its separate product), and two pipes of latency 4 want at least 8 sums in flight. The fewer
-// loads for a product the better: Intel's cores pay for each with their clock, twice for a whole vector: 9 × 3 has 12
-// loads for 27 products, 12 × 2 has 14 for 24. On AVX2 4 × 3 spills with clang.
-#if defined(HEADLIGHT_SIMD_SCALAR_TARGET)
-inline constexpr int kGemmTileRows = 2;
-inline constexpr int kGemmPanelVectors = 2;
-inline constexpr bool kGemmManyRegisters = false;
-#elif defined(__AVX512F__)
-inline constexpr int kGemmTileRows = 9;
-inline constexpr int kGemmPanelVectors = 3;
-inline constexpr bool kGemmManyRegisters = true;
-#elif defined(__aarch64__)
-inline constexpr int kGemmTileRows = 12;
-inline constexpr int kGemmPanelVectors = 2;
-inline constexpr bool kGemmManyRegisters = true;
-#else
-inline constexpr int kGemmTileRows = 6;
-inline constexpr int kGemmPanelVectors = 2;
-inline constexpr bool kGemmManyRegisters = false;
-#endif
+// A for each row. Two pipes of latency 4 want at least 8 sums in flight. The fewer loads for a product the better:
+// Intel's cores pay for each with their clock, twice for a whole vector.
+inline constexpr int kGemmTileRows = kValues.gemm_tile_rows;
+inline constexpr int kGemmPanelVectors = kValues.gemm_panel_vectors;
 inline constexpr int kGemmPanelWidth = kGemmPanelVectors * kLanes;
 
 // Longest block of K in sums of floats. A panel of it (144 KiB of 768 × 48 floats on AVX-512) stays with the rows of A
@@ -41,9 +24,8 @@ inline constexpr std::int64_t kGemmFloatDepth = 768;
 // One row has a chain of multiply-adds for each vector, but two pipes of four cycles need eight: few rows take several
 // panels at once. More chains by splitting k would change the order of summation.
 constexpr int gemm_panels_at_once(std::int64_t rows, int of_one_row) {
-  if (kTarget == Target::scalar) return rows == 1 ? 2 : 1;
-  if (rows == 1) return of_one_row;
-  return rows == 2 || (rows == 3 && kGemmManyRegisters && kGemmPanelVectors == 2) ? 2 : 1;
+  if (rows == 1) return kValues.gemm_panels_of_one_row != 0 ? kValues.gemm_panels_of_one_row : of_one_row;
+  return rows <= kValues.gemm_rows_of_two_panels ? 2 : 1;
 }
 
 // B by panels of kGemmPanelVectors vectors, packed or where B lies.
@@ -65,7 +47,7 @@ struct GemmPanels {
   template <int kPanels>
   HEADLIGHT_INLINE void ask_for_line(int line) const {
 #pragma GCC unroll 4
-    for (int panel = 0; panel < (kTarget == Target::scalar ? 0 : kPanels); ++panel)
+    for (int panel = 0; panel < (kValues.gemm_asks_for_panels ? kPanels : 0); ++panel)
       __builtin_prefetch(next + panel * panel_stride + line * kFloatsOfLine);
   }
 

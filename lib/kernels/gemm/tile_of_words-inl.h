@@ -2,6 +2,8 @@
 // that multiply rows by columns.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/gemm/amx-inl.h"
 #include "kernels/gemm/quads-inl.h"
 #include "kernels/gemm/tile-inl.h"
@@ -9,12 +11,8 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 template <class B, class Finish>
-#if defined(HEADLIGHT_AMX_BF16) || defined(HEADLIGHT_AMX_INT8)
-using GemmTile = AmxTile<B, Finish>;
-#elif defined(HEADLIGHT_MULTIPLIES_QUADS)
-using GemmTile = QuadTile<B, Finish>;
-#else
-using GemmTile = RegisterTile<TileRows, B, Finish>;
-#endif
+using GemmTile = std::conditional_t<
+    kFeature.amx_products != 0, AmxTile<B, Finish>,
+    std::conditional_t<kFeature.multiplies_quads, QuadTile<B, Finish>, RegisterTile<TileRows, B, Finish>>>;
 
 }  // namespace headlight::HEADLIGHT_TARGET

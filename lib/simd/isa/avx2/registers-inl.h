@@ -1,0 +1,25 @@
+// What compilers are told of registers (kernels/tile-inl.h).
+#pragma once
+
+#include <cstdint>
+
+#include "simd/target-inl.h"
+#include "simd/vector_library-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// A sum stays in its register, and steps are done in the order in which they are written.
+HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
+  auto native = to_native(sum);
+  asm volatile("" : "+x"(native));
+  sum = from_native(native);
+}
+
+// The address, known only once v has been loaded. A barrier for all memory would have g++ load the tile's own pointers
+// anew in each step (four rows of 8192 keys side by side, D = 128, on AVX2: a tenth of the whole).
+HEADLIGHT_INLINE std::intptr_t behind_load(std::intptr_t address, Vec v) {
+  asm volatile("" : "+r"(address) : "x"(to_native(v)));
+  return address;
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET
