@@ -70,6 +70,16 @@ struct CTexts {
   std::size_t count;
 };
 
+EmbedOptions embed_options(const headlight_embed_options* options) {
+  const c::Fields fields(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_embed_options));
+  EmbedOptions read;
+  if (fields->prompt != nullptr) read.prompt = text_of(*fields->prompt, fields->prompt_length);
+  if (fields->prompt_name != nullptr) read.prompt_name = fields->prompt_name;
+  read.prompt_tokens = fields->prompt_tokens;
+  read.normalize = fields->without_normalization == 0;
+  return read;
+}
+
 }  // namespace
 }  // namespace headlight::models
 
@@ -166,11 +176,18 @@ headlight_status headlight_encoder_reserve(const headlight_encoder* encoder, hea
 headlight_status headlight_encoder_embed_texts(const headlight_encoder* encoder, headlight_engine* engine,
                                                const char* const* texts, const size_t* lengths, size_t count,
                                                const headlight_tensor* out, headlight_error* error) {
+  return headlight_encoder_embed_texts_with(encoder, engine, texts, lengths, count, out, nullptr, error);
+}
+
+headlight_status headlight_encoder_embed_texts_with(const headlight_encoder* encoder, headlight_engine* engine,
+                                                    const char* const* texts, const size_t* lengths, size_t count,
+                                                    const headlight_tensor* out, const headlight_embed_options* options,
+                                                    headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
     Engine& on = c::engine_of(kName, engine);
     const CTexts list = {texts, lengths, count};
-    model.embed(on, list.view(), c::view<float, 2>(kName, "out", out));
+    model.embed(on, list.view(), c::view<float, 2>(kName, "out", out), embed_options(options));
   });
 }
 
@@ -222,13 +239,20 @@ headlight_status headlight_encoder_encode_ids(const headlight_encoder* encoder, 
 headlight_status headlight_encoder_embed_ids(const headlight_encoder* encoder, headlight_engine* engine,
                                              const headlight_tensor* ids, const headlight_tensor* mask,
                                              const headlight_tensor* out, headlight_error* error) {
+  return headlight_encoder_embed_ids_with(encoder, engine, ids, mask, out, nullptr, error);
+}
+
+headlight_status headlight_encoder_embed_ids_with(const headlight_encoder* encoder, headlight_engine* engine,
+                                                  const headlight_tensor* ids, const headlight_tensor* mask,
+                                                  const headlight_tensor* out, const headlight_embed_options* options,
+                                                  headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
     Engine& on = c::engine_of(kName, engine);
     const auto tokens = c::view<const std::int64_t, 2>(kName, "ids", ids);
     const auto rows = c::view<float, 2>(kName, "out", out);
     const auto left_out = c::optional_view<const std::int64_t, 2>(kName, "mask", mask);
-    model.embed(on, tokens, left_out, rows);
+    model.embed(on, tokens, left_out, rows, embed_options(options));
   });
 }
 

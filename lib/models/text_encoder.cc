@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "headlight/models/errors.h"
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
 #include "models/describe.h"
@@ -192,6 +193,17 @@ void TextEncoder::check_pooling() const {
   if (!options_.unread_pooling.empty()) fail("embed: " + options_.unread_pooling);
 }
 
+std::string TextEncoder::prompt(const EmbedOptions& options) const {
+  if (options.prompt) return *options.prompt;
+  if (!options.prompt_name && options_.default_prompt.empty()) return "";
+  const std::string& name = options.prompt_name ? *options.prompt_name : options_.default_prompt;
+  if (const auto found = options_.prompts.find(name); found != options_.prompts.end()) return found->second;
+  std::string names;
+  for (const auto& [known, text] : options_.prompts) names += (names.empty() ? "" : ", ") + printable(known);
+  fail("embed: prompt_name is " + in_quotes(name) +
+       ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
+}
+
 std::int64_t TextEncoder::embed_width() const noexcept { return vector_width(options_); }
 
 Tensor<float, 2> TextEncoder::embed(Engine& engine, std::span<const std::string> texts) const {
@@ -215,10 +227,7 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
   check_pooling();
   check_out(out, {static_cast<std::int64_t>(texts.count), embed_width()});
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
-  const auto by_default = options_.prompts.find(options_.default_prompt);
-  const std::string_view prompt = options.prompt                         ? std::string_view(*options.prompt)
-                                  : by_default != options_.prompts.end() ? std::string_view(by_default->second)
-                                                                         : std::string_view();
+  const std::string prompt = this->prompt(options);
   // Its tokens but for the [SEP] behind them.
   std::int64_t prompt_tokens = 0;
   if (!prompt.empty()) {

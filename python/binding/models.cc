@@ -22,6 +22,7 @@
 #include "interruptible.h"
 #include "progress.h"
 #include "results.h"
+#include "text_slices.h"
 #include "values.h"
 
 namespace headlight::python {
@@ -43,118 +44,28 @@ constexpr const char* kEmbed = "embed";
 constexpr const char* kEncode = "encode";
 constexpr const char* kEncodeIds = "encode_ids";
 constexpr const char* kEmbedIds = "embed_ids";
+constexpr std::array kWordsOfTexts{EngineWord{"embed: prompt_name", "prompt_name"}};
 constexpr std::array kWordsOfIds{EngineWord{"embed: prompt_tokens", "prompt_tokens"}, EngineWord{"ids have", "ids has"},
                                  EngineWord{"the id at", "ids at"}, EngineWord{"the attention mask", "mask"}};
 
-// One str is one text; else any iterable of them.
-std::vector<std::string> texts_of(const char* operation, nb::handle given) {
-  if (PyUnicode_Check(given.ptr()) != 0) return {std::string(text(operation, "texts", given))};
-  std::vector<std::string> texts;
-  Items items(operation, "texts", given, "a str or a list of them");
-  while (const nb::object one = items.next()) {
-    texts.emplace_back(text(operation, ("texts[" + std::to_string(texts.size()) + "]").c_str(), one));
-    if (texts.size() % 100'000 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-  return texts;
-}
-
-// Of a tokenizer, counted as those of products, which take a fifth of a nanosecond or so.
-constexpr double kOperationsOfByte = 250;
-
-// Of products, an estimate.
-double operations_of_token(const Encoder& model) {
-  const EncoderOptions& network = model.options().encoder;
-  const auto width = static_cast<double>(network.width);
-  return static_cast<double>(network.layers) * 2 * width *
-         (4 * width + 2 * static_cast<double>(network.feed_forward_width));
-}
-
-// How texts are cut into slices: text by text, or in groups of at most so many tokens.
-class Slices {
- public:
-  Slices(const char* operation, const Encoder& model, const std::vector<std::string>& texts, nb::handle batch_tokens)
-      : texts_(texts) {
-    // Some four bytes are a token, and two more stand around each text.
-    double tokens = 0;
-    for (const std::string& one : texts) {
-      tokens += std::min(static_cast<double>(one.size()) / 4 + 2, static_cast<double>(model.options().max_length));
-    }
-    work_ = {.items = static_cast<std::int64_t>(texts.size()), .operations = tokens * operations_of_token(model)};
-    if (!batch_tokens.is_none()) group(operation, model, integer(operation, "batch_tokens", batch_tokens));
-  }
-
-  [[nodiscard]] const Work& work() const noexcept { return work_; }
-  // The texts of items first … first + count − 1, and the number of the first.
-  [[nodiscard]] std::size_t begin(std::int64_t first) const {
-    return groups_.empty() ? static_cast<std::size_t>(first) : groups_[static_cast<std::size_t>(first)];
-  }
-  [[nodiscard]] std::span<const std::string> texts(std::int64_t first, std::int64_t count) const {
-    return std::span(texts_).subspan(begin(first), begin(first + count) - begin(first));
-  }
-  // step(first, count) of one group at a time, where there are groups.
-  template <class Step>
-  void each(std::int64_t first, std::int64_t count, const Step& step) const {
-    if (groups_.empty()) return step(first, count);
-    for (std::int64_t one = first; one < first + count; ++one) step(one, 1);
-  }
-
- private:
-  void group(const char* operation, const Encoder& model, std::int64_t most) {
-    if (most < 1) refuse_value(operation, "batch_tokens is " + std::to_string(most) + ", expected at least 1");
-    groups_.push_back(0);
-    std::int64_t tokens = 0;
-    std::size_t bytes = 0;
-    for (const std::string& one : texts_) bytes += one.size() + 1;
-    const Work work{.items = static_cast<std::int64_t>(texts_.size()),
-                    .operations = kOperationsOfByte * static_cast<double>(bytes)};
-    const auto nobody = [](std::int64_t) {};
-    const auto count_tokens = [&](std::int64_t first, std::int64_t count) {
-      for (auto number = static_cast<std::size_t>(first); number < static_cast<std::size_t>(first + count); ++number) {
-        const auto own =
-            static_cast<std::int64_t>(model.tokenizer().encode(texts_[number], model.options().max_length).size());
-        if (tokens > 0 && tokens + own > most) {
-          groups_.push_back(number);
-          tokens = 0;
-        }
-        tokens += own;
-      }
-    };
-    compute_in_slices(work, count_tokens, nobody);
-    groups_.push_back(texts_.size());
-    work_.items = static_cast<std::int64_t>(groups_.size()) - 1;
-  }
-
-  const std::vector<std::string>& texts_;
-  Work work_;
-  std::vector<std::size_t> groups_;  // where each begins, and the end; none where each text is an item
-};
-
-// Calls step(number of the first, texts) for all of them, and says how far it is.
-template <class Step>
-void for_texts(const Slices& slices, const Progress& progress, const Step& step) {
-  compute_in_slices(
-      slices.work(),
-      [&](std::int64_t first, std::int64_t count) {
-        slices.each(first, count,
-                    [&](std::int64_t one, std::int64_t of) { step(slices.begin(one), slices.texts(one, of)); });
-      },
-      [&](std::int64_t done) { progress(slices.begin(done)); });
-}
-
 nb::object embed(const Encoder& model, nb::handle texts, nb::handle batch_tokens, nb::handle progress,
-                 nb::handle engine) {
+                 nb::handle engine, nb::handle prompt_name, nb::handle prompt) {
   Engine& on = engine_of(kEmbed, engine);
+  models::EmbedOptions options;
+  if (!prompt.is_none()) options.prompt = text(kEmbed, "prompt", prompt);
+  if (!prompt_name.is_none()) options.prompt_name = text(kEmbed, "prompt_name", prompt_name);
+  with_names_of_python(kEmbed, kWordsOfTexts, [&] { options.prompt = model.prompt(options); });
   const std::vector<std::string> list = texts_of(kEmbed, texts);
   const std::int64_t width = model.embed_width();
   const nb::object result = new_array(std::array{static_cast<std::int64_t>(list.size()), width});
   const Array array(kEmbed, "out", result, Array::Access::write);
   const View<float, 2> out = array.floats<2>();
-  const Slices slices(kEmbed, model, list, batch_tokens);
+  const TextSlices slices(kEmbed, model, list, *options.prompt, model.options().embed_max_length, batch_tokens);
   for_texts(slices, Progress(kEmbed, progress, list.size()), [&](std::size_t first, std::span<const std::string> some) {
     View<float, 2> rows = out;
     rows.data += static_cast<std::int64_t>(first) * rows.strides[0];
     rows.shape[0] = static_cast<std::int64_t>(some.size());
-    model.embed(on, some, rows);
+    model.embed(on, some, rows, options);
   });
   return result;
 }
@@ -164,7 +75,7 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
   Engine& on = engine_of(kEncode, engine);
   const std::vector<std::string> list = texts_of(kEncode, texts);
   const std::int64_t width = model.options().encoder.width;
-  const Slices slices(kEncode, model, list, batch_tokens);
+  const TextSlices slices(kEncode, model, list, "", model.options().max_length, batch_tokens);
   nb::list results;
   for_texts(slices, Progress(kEncode, progress, list.size()), [&](std::size_t, std::span<const std::string> some) {
     const models::HiddenStates states = model.encode(on, some);
@@ -240,6 +151,18 @@ nb::list list_of(const std::vector<std::string>& texts) {
   return list;
 }
 
+nb::dict prompts_of(const Encoder& model) {
+  nb::dict prompts;
+  for (const auto& [name, text] : model.options().prompts) prompts[nb::str(name.data(), name.size())] = text;
+  return prompts;
+}
+
+nb::object default_prompt_of(const Encoder& model) {
+  const std::string& name = model.options().default_prompt;
+  if (name.empty()) return nb::none();
+  return nb::str(name.data(), name.size());
+}
+
 // Pieces put together again: a space before each, but for those that begin with "##" in the vocabulary.
 std::string decode(const Encoder& model, nb::handle ids) {
   const models::Tokenizer& tokenizer = model.tokenizer();
@@ -290,7 +213,7 @@ const EncoderOptions& network_of(const Encoder& model) { return model.options().
 
 constexpr const char* kEmbedSignature =
     "def embed(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
-    "engine: Engine | None = None) -> Floats";
+    "engine: Engine | None = None, *, prompt_name: str | None = None, prompt: str | None = None) -> Floats";
 constexpr const char* kEncodeSignature =
     "def encode(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
     "engine: Engine | None = None) -> list[Floats]";
@@ -311,17 +234,21 @@ void define_models(nb::module_& module) {
   define(
       type, "embed", kEmbedSignature, &embed,
       "Vectors of texts, [n, D] float32: pooled of the hidden states of each as the folder says (the mean, where it\n"
-      "says nothing), with the folder's default prompt in front, and divided by their length, so that a dot product "
-      "of\n"
-      "two is their cosine. A str is one text.\n\n"
+      "says nothing), with a prompt in front, and divided by their length, so that a dot product of two is their\n"
+      "cosine. A str is one text.\n\n"
       "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
       "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
       "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
       "never,\n"
-      "True at once; a function is called with (texts done, of all).\n\n"
-      "Raises ValueError for a model whose folder asks of vectors what is not built.",
+      "True at once; a function is called with (texts done, of all).\n"
+      "prompt: what stands in front of each text; None is the one of `prompts` that prompt_name names, or else\n"
+      "default_prompt_name.\n\n"
+      "Raises ValueError for a prompt_name that there is none of, and for a model whose folder asks of vectors what "
+      "is\n"
+      "not built.",
       argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
-      argument("engine") = nb::none());
+      argument("engine") = nb::none(), nb::kw_only(), argument("prompt_name") = nb::none(),
+      argument("prompt") = nb::none());
   define(type, "encode", kEncodeSignature, &encode,
          "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
          "is\n"
@@ -366,6 +293,13 @@ void define_models(nb::module_& module) {
       .def_prop_ro(
           "embed_max_length", [](const Encoder& model) { return model.options().embed_max_length; },
           "The same where a text becomes a vector: max_seq_length of the folder, or model_max_length.")
+      .def_prop_ro(
+          "prompts", [](const Encoder& model) { return prompts_of(model); },
+          nb::sig("def prompts(self) -> dict[str, str]"),
+          "What may stand in front of texts, by name: what the folder says, and an empty \"query\" and \"document\".")
+      .def_prop_ro(
+          "default_prompt_name", [](const Encoder& model) { return default_prompt_of(model); },
+          nb::sig("def default_prompt_name(self) -> str | None"), "The prompt of texts that are given none.")
       .def_prop_ro(
           "unknown_keys", [](const Encoder& model) { return list_of(model.options().unknown_keys); },
           nb::sig("def unknown_keys(self) -> list[str]"),

@@ -212,6 +212,14 @@ def test_messages_of_models_name_the_argument():
                 *of_vectors[name == "embed_ids"],
             ],
         )
+    of_prompts = (
+        [],
+        [
+            ("prompt_name", lambda: model.embed("a", prompt_name="none")),
+            ("prompt_name", lambda: model.embed("a", prompt_name=3)),
+            ("prompt", lambda: model.embed("a", prompt=3)),
+        ],
+    )
     for name in ("encode", "embed"):
         call = getattr(model, name)
         check(
@@ -222,6 +230,7 @@ def test_messages_of_models_name_the_argument():
                 ("batch_tokens", lambda: call("a", batch_tokens=0)),
                 ("progress", lambda: call("a", progress=3)),
                 ("engine", lambda: call("a", engine=3)),
+                *of_prompts[name == "embed"],
             ],
         )
     check(hl.Encoder.tokenize, [("text", lambda: model.tokenize(3))])

@@ -147,8 +147,8 @@ def test_arguments_that_do_not_fit(operands, call, sentence):
 
 def test_unknown_keywords_of_models():
     model = hl.load(pathlib.Path(__file__).parents[2] / "models" / "demonstration")
-    for call in (model.embed, model.encode):
-        with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'batch' is unknown, expected some of texts, batch_tokens, progress, engine$"):
+    for call, more in ((model.embed, ", prompt_name, prompt"), (model.encode, "")):
+        with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'batch' is unknown, expected some of texts, batch_tokens, progress, engine{more}$"):
             call("a text", batch=3)
     for call, names in ((model.encode_ids, "ids, mask, out, engine"), (model.embed_ids, "ids, mask, prompt_tokens, normalize, out, engine")):
         with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'lengths' is unknown, expected some of {names}$"):

@@ -1,6 +1,8 @@
 """The demonstration model of the repository, loaded as any published folder is."""
 
+import json
 import pathlib
+import shutil
 import sys
 import threading
 import time
@@ -45,6 +47,25 @@ def test_a_str_is_one_text(model):
     assert len(model.encode(TEXTS[0])) == 1
     assert model.embed([]).shape == (0, model.width)
     assert model.encode([]) == []
+
+
+def test_prompts(model, tmp_path):
+    for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        shutil.copy(FOLDER / name, tmp_path)
+    prompts = {"question": "who was: ", "robot": "the robot "}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts, "default_prompt_name": "robot"}))
+    with_prompts = hl.load(tmp_path)
+    assert with_prompts.prompts == {**prompts, "query": "", "document": ""} and with_prompts.default_prompt_name == "robot"
+    assert model.prompts == {"query": "", "document": ""} and model.default_prompt_name is None
+    expected = model.embed(["who was: " + text for text in TEXTS])
+    np.testing.assert_array_equal(with_prompts.embed(TEXTS, prompt_name="question"), expected)
+    np.testing.assert_array_equal(with_prompts.embed(TEXTS, prompt="who was: ", batch_tokens=20), expected)
+    np.testing.assert_array_equal(model.embed(TEXTS, prompt="who was: ", prompt_name="nothing"), expected)
+    np.testing.assert_array_equal(with_prompts.embed(TEXTS), model.embed(["the robot " + text for text in TEXTS]))
+    for none in (dict(prompt_name="document"), dict(prompt="")):
+        np.testing.assert_array_equal(with_prompts.embed(TEXTS, **none), model.embed(TEXTS))
+    with pytest.raises(ValueError, match="^embed: prompt_name is 'nothing', expected .*: document, query, question, robot$"):
+        with_prompts.embed(TEXTS, prompt_name="nothing")
 
 
 def test_tokens_there_and_back(model):

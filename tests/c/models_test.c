@@ -153,6 +153,55 @@ static void hidden_states(void) {
   headlight_hidden_states_destroy(NULL);
 }
 
+// What stands in front of a text, which the folder leaves out of the pooling.
+static void prompts(void) {
+  const char* const letters[] = {"c", "d"};
+  float expected[2 * 24], found[2 * 24];
+  int64_t ids[] = {2, 5, 6, 7, 3, 2, 5, 6, 8, 3};
+  const headlight_tensor in = {ids, HEADLIGHT_INT64, 2, INTS(2, 5), NULL}, out = TENSOR(found, 2, 24);
+  headlight_embed_options options = HEADLIGHT_OPTIONS(headlight_embed_options);
+  options.prompt_tokens = 3;
+  WORKS(headlight_encoder_embed_ids_with(encoder, engine, &in, NULL, &TENSOR(expected, 2, 24), &options, &error));
+  WORKS(headlight_encoder_embed_ids(encoder, engine, &in, NULL, &out, &error));
+  CHECK(memcmp(expected, found, sizeof found) != 0);
+  WORKS(headlight_encoder_embed_texts(encoder, engine, letters, NULL, 2, &out, &error));
+  CHECK(memcmp(expected, found, sizeof found) != 0);
+  options.prompt_tokens = 0;
+  options.prompt_name = "letters";
+  WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  CHECK(memcmp(expected, found, sizeof found) == 0);
+  options.prompt = "a b ";
+  options.prompt_name = "none";
+  WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  CHECK(memcmp(expected, found, sizeof found) == 0);
+  const size_t length = 4;
+  options.prompt = "a b but not this";
+  options.prompt_length = &length;
+  WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  CHECK(memcmp(expected, found, sizeof found) == 0);
+
+  // As the last layer gives them.
+  options.without_normalization = 1;
+  WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  double product = 0, square = 0;
+  for (int e = 0; e < 24; ++e) {
+    product += (double)found[e] * (double)expected[e];
+    square += (double)found[e] * (double)found[e];
+  }
+  CHECK(fabs(square - 1) > 0.1 && fabs(product / sqrt(square) - 1) < 1e-6);
+
+  options.prompt = NULL;
+  REFUSED("prompt_name is 'none', expected the name of one of the model's: document, letters, query",
+          headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  options.prompt = "\xFF";
+  options.prompt_length = NULL;
+  REFUSED("UTF-8", headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  options.prompt_tokens = -1;
+  REFUSED("prompt_tokens is -1", headlight_encoder_embed_ids_with(encoder, engine, &in, NULL, &out, &options, &error));
+  options.reserved = 1;
+  REFUSED("no field", headlight_encoder_embed_ids_with(encoder, engine, &in, NULL, &out, &options, &error));
+}
+
 static void reserved(void) {
   float before[kTexts * 24], after[kTexts * 24];
   WORKS(headlight_encoder_embed_texts(encoder, engine, texts, NULL, kTexts, &TENSOR(before, kTexts, 24), &error));
@@ -299,6 +348,7 @@ int main(int count, char** arguments) {
   files(arguments[1], arguments[2]);
   tokens();
   hidden_states();
+  prompts();
   reserved();
   refusals();
   probabilities();

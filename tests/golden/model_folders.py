@@ -1,4 +1,4 @@
-"""Vectors of texts by small model folders, by sentence-transformers 6.2 and Transformers 5.24, in float64.
+"""Vectors of texts by small model folders, by sentence-transformers and Transformers, in float64.
 
 model_folders.json: cases, each with what its folder holds beside the weights, and the token ids of each text.
 model_folders.npy: for each case the vectors of its texts, [texts, width], divided by their length, float64.

@@ -1,4 +1,4 @@
-"""Token ids of the published BERT tokenizer, by Hugging Face tokenizers 0.23.3.
+"""Token ids of the published BERT tokenizer, by Hugging Face tokenizers.
 
 tokenizer_cases.jsonl: one case a line, [text, ids] or [text, ids, max_length, lower_case, strip_accents, split_ideographs].
 tokenizer_codepoints.txt: what every code point does between two letters, as ranges.

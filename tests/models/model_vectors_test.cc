@@ -244,6 +244,17 @@ TEST(ModelVectors, OptionsOfACall) {
   EXPECT_TRUE(contains(test::refusal([&] { model.embed(engine, row, {}, of_ids, {.prompt_tokens = -1}); }),
                        "prompt_tokens is -1"));
   EXPECT_TRUE(contains(test::refusal([&] { model.embed(engine, text, of_text, {.prompt = "\xFF"}); }), "is not UTF-8"));
+  EXPECT_EQ(model.prompt(), "the city: ");
+  EXPECT_EQ(model.prompt({.prompt_name = "query"}), "the city: ");
+  EXPECT_EQ(model.prompt({.prompt_name = "document"}), "");
+  EXPECT_EQ(model.prompt({.prompt = "x", .prompt_name = "none"}), "x");
+  Tensor<float, 2> of_name({1, model.embed_width()}), of_none({1, model.embed_width()});
+  model.embed(engine, text, of_name, {.prompt_name = "passage"});
+  model.embed(engine, text, of_none, {.prompt = ""});
+  EXPECT_TRUE(test::same_bits(of_name, of_none));
+  EXPECT_FALSE(test::same_bits(of_name, of_text));
+  EXPECT_TRUE(contains(test::refusal([&] { model.embed(engine, text, of_name, {.prompt_name = "passages"}); }),
+                       "prompt_name is 'passages', expected the name of one of the model's: document, passage, query"));
   Tensor<float, 2> longer({1, model.embed_width()});
   model.embed(engine, text, longer, {.normalize = false});
   double squares = 0, product = 0;

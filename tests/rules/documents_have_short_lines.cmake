@@ -1,19 +1,7 @@
 # No line of a document has more than 160 characters, but for the rows of tables.
 cmake_minimum_required(VERSION 3.25)
 
-set(documents)
-foreach(folder . bench docs include lib models python tests tools)
-  if(folder STREQUAL ".")
-    file(GLOB found RELATIVE ${SOURCE} ${SOURCE}/*.md)
-  else()
-    file(GLOB_RECURSE found RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.md)
-  endif()
-  list(APPEND documents ${found})
-endforeach()
-list(LENGTH documents count)
-if(count LESS 20)
-  message(SEND_ERROR "looked at ${count} documents, expected all of them")
-endif()
+include(${CMAKE_CURRENT_LIST_DIR}/documents.cmake)
 
 foreach(document IN LISTS documents)
   # In hexadecimal digits, three places a byte: CMake counts bytes, and those that go on with a character, 80 to bf, are left out.

@@ -2,15 +2,7 @@
 # pages that Doxygen makes.
 cmake_minimum_required(VERSION 3.25)
 
-set(documents)
-foreach(folder . bench docs include lib models python tests tools)
-  if(folder STREQUAL ".")
-    file(GLOB found RELATIVE ${SOURCE} ${SOURCE}/*.md)
-  else()
-    file(GLOB_RECURSE found RELATIVE ${SOURCE} ${SOURCE}/${folder}/*.md)
-  endif()
-  list(APPEND documents ${found})
-endforeach()
+include(${CMAKE_CURRENT_LIST_DIR}/documents.cmake)
 list(FILTER documents EXCLUDE REGEX "^docs/reference/")
 
 # The text of a document without what is between fences, and without characters that CMake's lists know.

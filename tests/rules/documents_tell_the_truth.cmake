@@ -6,12 +6,13 @@
 # - A Python block stands in docs/python.md, whose blocks python/tests/test_docs.py runs.
 cmake_minimum_required(VERSION 3.25)
 
-file(GLOB pages RELATIVE ${SOURCE} ${SOURCE}/README.md ${SOURCE}/CONTRIBUTING.md ${SOURCE}/docs/*.md ${SOURCE}/docs/history/*.md)
+include(${CMAKE_CURRENT_LIST_DIR}/documents.cmake)
+list(FILTER documents INCLUDE REGEX "^(README|CONTRIBUTING|docs/(history/)?[^/]+)\\.md$")
 file(READ ${SOURCE}/.ci/run ci)
 string(REGEX REPLACE "\n +" "\n" ci "${ci}")  # some in a function
 
 set(all)
-foreach(page IN LISTS pages)
+foreach(page IN LISTS documents)
   file(READ ${SOURCE}/${page} text)
   string(APPEND all "${text}")
 

@@ -86,6 +86,23 @@ HEADLIGHT_API headlight_status headlight_encoder_embed_texts(const headlight_enc
                                                              const char* const* texts, const size_t* lengths,
                                                              size_t count, const headlight_tensor* out,
                                                              headlight_error* error);
+typedef struct headlight_embed_options {
+  size_t struct_size;
+  // What stands in front of each text, and the bytes of it. NULL: what prompt_name names. Of ids nothing does.
+  const char* prompt;
+  const size_t* prompt_length;  // NULL: it ends before its first zero byte
+  // The name of one of the folder's prompts ("query"). NULL: the folder's default. Not read where prompt is given.
+  const char* prompt_name;
+  // The first tokens of each row of ids that are a prompt's, [CLS] among them: left out of the pooling where the folder
+  // leaves prompts out.
+  int64_t prompt_tokens;
+  int32_t without_normalization;  // not 0: vectors keep the length that the folder's last layer gives them
+  int32_t reserved;               // 0
+} headlight_embed_options;
+// The same with options, which may be NULL.
+HEADLIGHT_API headlight_status headlight_encoder_embed_texts_with(
+    const headlight_encoder* encoder, headlight_engine* engine, const char* const* texts, const size_t* lengths,
+    size_t count, const headlight_tensor* out, const headlight_embed_options* options, headlight_error* error);
 
 // The last hidden states of B texts.
 typedef struct headlight_hidden_states headlight_hidden_states;
@@ -109,6 +126,13 @@ HEADLIGHT_API headlight_status headlight_encoder_encode_ids(const headlight_enco
 HEADLIGHT_API headlight_status headlight_encoder_embed_ids(const headlight_encoder* encoder, headlight_engine* engine,
                                                            const headlight_tensor* ids, const headlight_tensor* mask,
                                                            const headlight_tensor* out, headlight_error* error);
+// The same with options, which may be NULL.
+HEADLIGHT_API headlight_status headlight_encoder_embed_ids_with(const headlight_encoder* encoder,
+                                                                headlight_engine* engine, const headlight_tensor* ids,
+                                                                const headlight_tensor* mask,
+                                                                const headlight_tensor* out,
+                                                                const headlight_embed_options* options,
+                                                                headlight_error* error);
 
 // out [H, L, L]: how much each token (row) of one sequence of L ids looks at each other in `layer`; rows sum to 1.
 HEADLIGHT_API headlight_status headlight_encoder_probabilities(const headlight_encoder* encoder,

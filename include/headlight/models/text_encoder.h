@@ -76,8 +76,10 @@ struct ModelOptions {
 
 // How a call of embed() is to be made.
 struct EmbedOptions {
-  // What stands in front of each text; unset: the prompt of ModelOptions::default_prompt. Of ids nothing does.
+  // What stands in front of each text; unset: what prompt_name names. Of ids nothing does.
   std::optional<std::string> prompt{};
+  // The name of one of ModelOptions::prompts; unset: default_prompt. Not read where `prompt` is set.
+  std::optional<std::string> prompt_name{};
   // The first tokens of each row of ids that are a prompt's, [CLS] among them: left out of the pooling without
   // pool_prompt.
   std::int64_t prompt_tokens = 0;
@@ -130,10 +132,15 @@ class HEADLIGHT_API TextEncoder {
   void embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const;
   void embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
              View<float, 2> out) const;
-  // With options. Throw std::invalid_argument also for a prompt that is not UTF-8, and for negative prompt_tokens.
+  // With options. Throw std::invalid_argument also for a prompt that is not UTF-8 or that there is none of, and for
+  // negative prompt_tokens.
   void embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out, const EmbedOptions& options) const;
   void embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask, View<float, 2> out,
              const EmbedOptions& options) const;
+
+  // What embed() with these options puts in front of each text; "": nothing. Throws std::invalid_argument for a name
+  // that no prompt has.
+  [[nodiscard]] std::string prompt(const EmbedOptions& options = {}) const;
 
   // D, the numbers of a vector of embed(): E, unless poolings or a dense layer make it another.
   [[nodiscard]] std::int64_t embed_width() const noexcept;

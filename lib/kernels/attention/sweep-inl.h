@@ -82,11 +82,18 @@ template <class Numbers>
 HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
                                  SweepScores<Numbers>& tile) {
   constexpr int kMost = kSweptRows<Numbers>;
+  constexpr int kStep = SweepScores<Numbers>::kStep;
   const kernels::AttentionBlock& block = sweep.block;
+  tile.whole_columns = tile.keys == kLanes ? tile.head_dim / kStep * kStep : 0;
   for (std::int64_t r = 0; r < block.query.count; r += kMost) {
     tile.query.at = block.query.data + head * sweep.query_head_stride + r * block.query.stride;
     tile.scores = block.scores + (head * block.query.count + r) * block.scores_stride + at;
-    tile_of<kMost, 1, SweepScores<Numbers>>(smaller(block.query.count - r, kMost), 1)(tile);
+    tile.rows = smaller(block.query.count - r, kMost);
+    if (tile.whole_columns > 0) {
+      tile_of<kMost, 1, SweepScores<Numbers>>(tile.rows, 1)(tile);
+    } else {
+      add_last_columns(tile, scales_of_rows<Numbers>(tile.scales, tile.scale_stride, tile.keys));
+    }
   }
 }
 
@@ -94,6 +101,7 @@ HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int6
 HEADLIGHT_INLINE void score_keys_together(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
                                           SweepScores<StoredInt8>& tile) {
   const kernels::AttentionBlock& block = sweep.block;
+  tile.rows = block.query.count;
   tile.query.at = block.query.data + head * sweep.query_head_stride;
   tile.scores = block.scores + head * block.query.count * block.scores_stride + at;
   block.query.count == 1 ? score_keys_together<1>(tile) : score_keys_together<2>(tile);

@@ -86,23 +86,19 @@ void score_keys_together(const SweepScores<StoredInt8>& tile) noexcept {
   for (; numbers_asked < kKeysTogether * head_dim; numbers_asked += head_dim, next += key_stride) {
     ask_for<Numbers>(next, head_dim, tile.further, tile.second_level_alone);
   }
-  for (; d < head_dim; d += kLanes) {
-    const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
-#pragma GCC unroll 4
-    for (int v = 0; v < kKeyVectors; ++v) {
-      Vec square[kLanes], of_rows[kRows];
-      load_turned<Numbers>(tile.key + v * kLanes * key_stride + d, key_stride, kLanes, dims, square);
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) of_rows[r] = sums[r][v];
-      add_square<Numbers>(tile.query, d, dims, square, scales[v], of_rows);
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) sums[r][v] = of_rows[r];
-    }
-  }
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kKeyVectors; ++v) store(sums[r][v], tile.scores + r * tile.scores_stride + v * kLanes);
+  }
+  if (d == head_dim) return;
+  SweepScores<Numbers> last = tile;
+  last.whole_columns = d;
+#pragma GCC unroll 4
+  for (int v = 0; v < kKeyVectors; ++v) {
+    add_last_columns(last, scales[v]);
+    last.key += kLanes * key_stride;
+    last.scores += kLanes;
   }
 }
 

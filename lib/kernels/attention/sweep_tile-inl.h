@@ -29,11 +29,13 @@ HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t
 template <class Numbers>
 struct SweepScores {
   using Storage = typename Numbers::Storage;
+  std::int64_t rows;
   TileRows query;
   const Storage* key;
   std::int64_t key_stride;
   int keys;
   std::int64_t head_dim;
+  std::int64_t whole_columns;  // those of squares of kLanes keys and as many columns: none of fewer keys
   float* scores;
   std::int64_t scores_stride;
   const float* scales;  // of the keys, where they have any
@@ -42,25 +44,13 @@ struct SweepScores {
   std::int64_t further;  // from there to the keys after those, where they come from far; else 0
   bool second_level_alone;
 
+  static constexpr int kStep = Numbers::kOfWord * kLanes;  // columns of a square, or of two that lie in one
+
   template <int kRows, int kVectors>
   static void run(const SweepScores& tile) noexcept;
 };
 
-template <class Numbers, int kRows>
-HEADLIGHT_INLINE void add_square(const TileRows& query, std::int64_t d, int dims, const Vec (&square)[kLanes],
-                                 Vec scales, Vec (&sums)[kRows]) {
-#pragma GCC unroll 16
-  for (int i = 0; i < kLanes; ++i) {
-    if (i >= dims) continue;
-    const Vec numbers = scaled_by<Numbers>(square[i], scales);
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = step_product<Numbers>(broadcast(query.at[r * query.stride + d + i]), numbers, sums[r]);
-    }
-  }
-}
-
-// The same of whole words, each of one number or two: twice as many numbers for as many shuffles.
+// A square of whole words, each of one number or two: twice as many numbers for as many shuffles.
 template <class Numbers>
 HEADLIGHT_INLINE Vec load_words(const typename Numbers::Storage* from) {
   if constexpr (Numbers::kOfWord == 1) {
@@ -73,7 +63,14 @@ template <class Numbers, int kRows>
 HEADLIGHT_INLINE void add_words(const TileRows& query, std::int64_t d, const Vec (&words)[kLanes], Vec scales,
                                 Vec (&sums)[kRows]) {
   if constexpr (Numbers::kOfWord == 1) {
-    add_square<Numbers>(query, d, kLanes, words, scales, sums);
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      const Vec numbers = scaled_by<Numbers>(words[i], scales);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = step_product<Numbers>(broadcast(query.at[r * query.stride + d + i]), numbers, sums[r]);
+      }
+    }
   } else {
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) {
@@ -87,55 +84,81 @@ HEADLIGHT_INLINE void add_words(const TileRows& query, std::int64_t d, const Vec
   }
 }
 
+// The scores go on with the columns behind the whole ones. One function for all numbers of rows: squares whose size the
+// compiler does not know would be half of each tile's code. The sums of two rows stay in registers.
+template <class Numbers>
+[[gnu::noinline]] void add_last_columns(const SweepScores<Numbers>& tile, Vec scales) noexcept {
+  const std::int64_t second = tile.rows > 1 ? 1 : 0;
+  const float* const queries[] = {tile.query.at, tile.query.at + second * tile.query.stride};
+  float* const scores[] = {tile.scores, tile.scores + second * tile.scores_stride};
+  const bool goes_on = tile.whole_columns > 0;
+  Vec sums[] = {goes_on ? load(scores[0]) : zero(), goes_on ? load(scores[1]) : zero()};
+  for (std::int64_t d = tile.whole_columns; d < tile.head_dim; d += kLanes) {
+    const int dims = static_cast<int>(smaller(kLanes, tile.head_dim - d));
+    Vec square[kLanes];
+    load_turned<Numbers>(tile.key + Numbers::kOfColumn * d, tile.key_stride, tile.keys, dims, square);
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      if (i >= dims) continue;
+      square[i] = scaled_by<Numbers>(square[i], scales);
+#pragma GCC unroll 2
+      for (int r = 0; r < 2; ++r) sums[r] = step_product<Numbers>(broadcast(queries[r][d + i]), square[i], sums[r]);
+    }
+    for (std::int64_t r = 2; r < tile.rows; ++r) {
+      const float* const query = tile.query.at + r * tile.query.stride + d;
+      float* const to = tile.scores + r * tile.scores_stride;
+      Vec sum = d > 0 ? load(to) : zero();
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        if (i < dims) sum = step_product<Numbers>(broadcast(query[i]), square[i], sum);
+      }
+      store(sum, to);
+    }
+  }
+  store(sums[0], scores[0]);
+  store(sums[1], scores[1]);
+}
+
 template <class Numbers>
 template <int kRows, int kVectors>
 void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   static_assert(kVectors == 1);
   const TileRows query = tile.query;
   const std::int64_t head_dim = tile.head_dim;
-  const Vec scales = scales_of_rows<Numbers>(tile.scales, tile.scale_stride, tile.keys);
+  const Vec scales = scales_of_rows<Numbers>(tile.scales, tile.scale_stride, kLanes);
   Vec sums[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r] = zero();
-  std::int64_t d = 0;
-  if (tile.keys == kLanes) {
-    // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps.
-    // Pointers that go on by themselves, and not load_turned(), which is slower on AVX2.
-    const Storage* next = tile.next;
-    const std::int64_t further = tile.further;
-    // Not of 16 bits that are widened: one thing more to keep in registers, and heads apart became slower.
-    constexpr bool kWidened = sizeof(Storage) == 2 && Numbers::kOfColumn == 1;
-    const bool second_level_alone = !kWidened && tile.second_level_alone;
-    const std::int64_t key_stride = tile.key_stride;
-    std::int64_t numbers_asked = next != nullptr ? 0 : kLanes * head_dim;
-    constexpr int kPointers = divide_up(kLanes, kRowsOfPointer);
-    const Storage* rows[kPointers];
+  // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps.
+  // Pointers that go on by themselves, and not load_turned(), which is slower on AVX2.
+  const Storage* next = tile.next;
+  const std::int64_t further = tile.further;
+  // Not of 16 bits that are widened: one thing more to keep in registers, and heads apart became slower.
+  constexpr bool kWidened = sizeof(Storage) == 2 && Numbers::kOfColumn == 1;
+  const bool second_level_alone = !kWidened && tile.second_level_alone;
+  const std::int64_t key_stride = tile.key_stride;
+  std::int64_t numbers_asked = next != nullptr ? 0 : kLanes * head_dim;
+  constexpr int kPointers = divide_up(kLanes, kRowsOfPointer);
+  const Storage* rows[kPointers];
 #pragma GCC unroll 6
-    for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
-    const auto row = [&](int j) { return rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride; };
-    constexpr int kStep = Numbers::kOfWord * kLanes;
-    for (; d + kStep <= head_dim; d += kStep) {
-      Vec words[kLanes];
+  for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
+  const auto row = [&](int j) { return rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride; };
+  for (std::int64_t d = 0; d + kStep <= head_dim; d += kStep) {
+    Vec words[kLanes];
 #pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j) words[j] = load_words<Numbers>(row(j));
+    for (int j = 0; j < kLanes; ++j) words[j] = load_words<Numbers>(row(j));
 #pragma GCC unroll 6
-      for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kStep;
-      for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
-        ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, further, second_level_alone);
-        next += key_stride;
-      }
-      transpose(words);
-      add_words<Numbers>(query, d, words, scales, sums);
+    for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kStep;
+    for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
+      ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, further, second_level_alone);
+      next += key_stride;
     }
-  }
-  for (; d < head_dim; d += kLanes) {
-    const int dims = static_cast<int>(smaller(kLanes, head_dim - d));
-    Vec square[kLanes];
-    load_turned<Numbers>(tile.key + Numbers::kOfColumn * d, tile.key_stride, tile.keys, dims, square);
-    add_square<Numbers>(query, d, dims, square, scales, sums);
+    transpose(words);
+    add_words<Numbers>(query, d, words, scales, sums);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) store(sums[r], tile.scores + r * tile.scores_stride);
+  if (tile.whole_columns < head_dim) add_last_columns(tile, scales);
 }
 
 // Sums that go on where they were left.

@@ -59,6 +59,9 @@ class Encoder:
         batch_tokens: int | None = None,
         progress: Progress = None,
         engine: Engine | None = None,
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
     ) -> Floats: ...
     def encode(
         self,
@@ -118,6 +121,10 @@ class Encoder:
     def max_length(self) -> int: ...
     @property
     def embed_max_length(self) -> int: ...
+    @property
+    def prompts(self) -> dict[str, str]: ...
+    @property
+    def default_prompt_name(self) -> str | None: ...
     @property
     def unknown_keys(self) -> list[str]: ...
     @property

@@ -64,8 +64,8 @@ class SentenceTransformer:
         self._model = load(folder, model_precision)
         self._engine = engine
         said = _document(folder / "config_sentence_transformers.json", {})
-        self.prompts = {"query": "", "document": "", **(said.get("prompts") or {}), **(prompts or {})}
-        self.default_prompt_name = default_prompt_name or said.get("default_prompt_name")
+        self.prompts = {**self._model.prompts, **(prompts or {})}
+        self.default_prompt_name = default_prompt_name or self._model.default_prompt_name
         if self.default_prompt_name not in (None, *self.prompts):
             raise ValueError(f"default_prompt_name is {self.default_prompt_name!r}, expected one of {list(self.prompts)}")
         self.similarity_fn_name = similarity_fn_name or said.get("similarity_fn_name") or "cosine"

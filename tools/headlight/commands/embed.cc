@@ -37,14 +37,12 @@ struct Arguments {
 
 // What stands in front of each text: the prompt that --prompt names, or the one that the model has by default.
 std::string prompt_of(const Arguments& arguments, const models::TextEncoder& model) {
-  const models::ModelOptions& options = model.options();
-  const std::string& name = arguments.prompt.empty() ? options.default_prompt : arguments.prompt;
-  const auto found = options.prompts.find(name);
-  if (found != options.prompts.end()) return found->second;
-  if (arguments.prompt.empty()) return "";
+  if (arguments.prompt.empty()) return model.prompt();
+  const auto& prompts = model.options().prompts;
+  if (const auto found = prompts.find(arguments.prompt); found != prompts.end()) return found->second;
   std::string names;
-  for (const auto& [known, text] : options.prompts) names += (names.empty() ? "" : ", ") + models::printable(known);
-  throw std::invalid_argument("--prompt is " + models::in_quotes(name) +
+  for (const auto& [known, text] : prompts) names += (names.empty() ? "" : ", ") + models::printable(known);
+  throw std::invalid_argument("--prompt is " + models::in_quotes(arguments.prompt) +
                               ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
 }
 
