@@ -68,6 +68,11 @@ bool holds(NumberType type, std::span<const float> values) noexcept {
   return type == NumberType::float16 && are_all(Float16());
 }
 
+}  // namespace
+
+// With a name, because State, which has linkage, holds it.
+namespace weight_copies {
+
 // The panels of some rows for one instruction set.
 struct Copy {
   Copy(Engine& engine, Rows which, View<const float, 2> weights, NumberType type)
@@ -85,7 +90,9 @@ struct Copy {
   Copy* next = nullptr;
 };
 
-}  // namespace
+}  // namespace weight_copies
+
+using weight_copies::Copy;
 
 struct WeightMatrix::State {
   explicit State(const std::array<std::int64_t, 2>& shape) : rows(shape[0]), columns(shape[1]), own(zeros(shape)) {}
