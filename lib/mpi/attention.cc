@@ -18,7 +18,7 @@
 namespace headlight::mpi {
 namespace {
 
-constexpr std::string_view kName = "mpi::attention";
+constexpr std::string_view kAttention = "mpi::attention";
 
 // One run of the rows that this rank works on: a call of its own, whose sequences are those of the whole.
 struct RunOfRows {
@@ -83,7 +83,7 @@ class Forward {
       bytes = std::max(bytes, runs_.back()->attention.plan.bytes());
       at += run.count;
     }
-    scratch_.emplace(engine_, bytes, kName);
+    scratch_.emplace(engine_, bytes, kAttention);
     for (const auto& run : runs_) run->attention.scratch = scratch_->data();
   }
 
@@ -165,7 +165,7 @@ Statistics attention(Group& group, Engine& engine, const AttentionShape& whole, 
   Statistics statistics;
   Call call;
   std::optional<Forward> forward;
-  Record record = record_of(kName, engine, whole, options, spread);
+  Record record = record_of(kAttention, engine, whole, options, spread);
   record.emplace_back("options.log_sum_exp", is_given(options.log_sum_exp) ? "given" : "not given");
   add_types(engine, shares, record);
   {
@@ -173,8 +173,8 @@ Statistics attention(Group& group, Engine& engine, const AttentionShape& whole, 
     together(
         transport, record, statistics.exchange_seconds,
         [&] {
-          call = make_call(kName, whole, options, transport.rank(), transport.size(), spread);
-          check_shares(kName, call, shares, options);
+          call = make_call(kAttention, whole, options, transport.rank(), transport.size(), spread);
+          check_shares(kAttention, call, shares, options);
           forward.emplace(engine, call, options, shares);
           if (call.grid.head_ranks == 1) forward->hold(shares.query, shares.out, options.log_sum_exp);
         },

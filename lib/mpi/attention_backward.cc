@@ -22,7 +22,7 @@
 namespace headlight::mpi {
 namespace {
 
-constexpr std::string_view kName = "mpi::attention_backward";
+constexpr std::string_view kAttentionBackward = "mpi::attention_backward";
 
 // Rows of queries on their way: of each the queries, the output gradients, log-sum-exps and δ of one head of each
 // group, in the order in which one process adds up the gradients of keys and values: all rows of the group's first
@@ -105,7 +105,7 @@ class Backward {
     for (const auto& rows : rows_) bytes = std::max(bytes, rows->scratch_bytes());
     for (const auto& keys : kept_keys_) bytes = std::max(bytes, keys->scratch_bytes(engine_));
     // The engine keeps it for the calls to come.
-    const runtime::Scratch scratch(engine_, bytes, kName);
+    const runtime::Scratch scratch(engine_, bytes, kAttentionBackward);
   }
 
   void run(Transport& transport, Statistics& statistics) {
@@ -351,15 +351,15 @@ Statistics attention_backward(Group& group, Engine& engine, const AttentionShape
   Statistics statistics;
   Call call;
   std::optional<Backward> backward;
-  Record record = record_of(kName, engine, whole, options, spread);
+  Record record = record_of(kAttentionBackward, engine, whole, options, spread);
   add_types(engine, shares, gradients, record);
   {
     const Stopwatch all(statistics.seconds);
     together(
         transport, record, statistics.exchange_seconds,
         [&] {
-          call = make_call(kName, whole, options, transport.rank(), transport.size(), spread);
-          check_backward_shares(kName, call, shares, gradients, options);
+          call = make_call(kAttentionBackward, whole, options, transport.rank(), transport.size(), spread);
+          check_backward_shares(kAttentionBackward, call, shares, gradients, options);
           backward.emplace(engine, call, options, shares, gradients);
           if (call.grid.head_ranks == 1) backward->hold(shares, gradients);
         },

@@ -19,7 +19,7 @@
 namespace headlight::mpi {
 namespace {
 
-constexpr std::string_view kName = "attention_backward";
+constexpr std::string_view kBackwardOfParts = "attention_backward";
 
 ops::AttentionSizes part_sizes(ops::AttentionSizes sizes, std::int64_t queries, std::int64_t keys) noexcept {
   sizes.query_length = queries;
@@ -115,7 +115,7 @@ void QueryGradientRows::attend(Engine& engine, const TypedView<4>& key, const Ty
                                std::int64_t first_key, std::int64_t from, std::int64_t to) {
   const ops::AttentionSizes& sizes = call_.sizes;
   const std::int64_t row_tasks = divide_up(sizes.query_length, rows_of_task_);
-  const runtime::Scratch scratch(engine, call_.plan.bytes(), kName);
+  const runtime::Scratch scratch(engine, call_.plan.bytes(), kBackwardOfParts);
   call_.scratch = scratch.data();
   call_.keys = {key, value, first_key};
   runtime::parallel_for(engine, sizes.batch * sizes.key_value_heads * row_tasks, call_.plan.workers,
@@ -253,7 +253,7 @@ void KeyGradientKeys::attend(Engine& engine, const Rows& rows, std::int64_t from
   const std::int64_t heads = call_.sizes.key_value_heads;
   const auto tiles = static_cast<std::int64_t>(tiles_.size());
   plan_workers(engine, call_.sizes.batch * heads * tiles);
-  const runtime::Scratch scratch(engine, call_.plan.bytes(), kName);
+  const runtime::Scratch scratch(engine, call_.plan.bytes(), kBackwardOfParts);
   call_.scratch = scratch.data();
   runtime::parallel_for(
       engine, call_.sizes.batch * heads * tiles, call_.plan.workers, [&](std::int64_t task, int worker) {

@@ -25,16 +25,16 @@ struct headlight_mpi_adamw {
 namespace headlight::c {
 namespace {
 
-constexpr const char* kName = "mpi_adamw";
+constexpr const char* kAdamW = "mpi_adamw";
 
 // A call of all ranks; a rank without an optimiser has nobody to tell.
 template <class Prepare>
 headlight_status call_of_adamw(headlight_mpi_adamw* adamw, headlight_error* error, const Prepare& prepare) noexcept {
   if (adamw == nullptr) {
-    return call(error, [&] { static_cast<void>(required(kName, "adamw", adamw)); });
+    return call(error, [&] { static_cast<void>(required(kAdamW, "adamw", adamw)); });
   }
-  return call_of_group(kName, &adamw->group, error, [&] {
-    adamw->layers.check(kName);
+  return call_of_group(kAdamW, &adamw->group, error, [&] {
+    adamw->layers.check(kAdamW);
     return prepare();
   });
 }
@@ -43,11 +43,11 @@ headlight_status call_of_adamw(headlight_mpi_adamw* adamw, headlight_error* erro
 std::vector<Parameter> whole_moments(const headlight_mpi_adamw& adamw, float* const* whole, std::int64_t count) {
   const std::vector<Parameter>& parameters = adamw.layers.parameters();
   if (count > 0 && parameters.empty()) {
-    refuse(kName, "count is " + std::to_string(count) + ", expected 0: there are no parameters");
+    refuse(kAdamW, "count is " + std::to_string(count) + ", expected 0: there are no parameters");
   }
   std::vector<Parameter> list;
   for (std::size_t n = 0; n < static_cast<std::size_t>(std::max<std::int64_t>(count, 0)); ++n) {
-    if (whole == nullptr || whole[n] == nullptr) refuse(kName, "whole[" + std::to_string(n) + "] is a null pointer");
+    if (whole == nullptr || whole[n] == nullptr) refuse(kAdamW, "whole[" + std::to_string(n) + "] is a null pointer");
     const Parameter& like = parameters[n % parameters.size()];
     list.push_back({like.name, like.shape, {whole[n], like.values.size()}});
   }
@@ -63,11 +63,11 @@ using namespace headlight::c;
 headlight_status headlight_mpi_adamw_create(headlight_mpi_group* group, headlight_layer* const* layers, size_t count,
                                             int64_t shards, const headlight_adamw_options* options,
                                             headlight_mpi_adamw** adamw, headlight_error* error) {
-  return call_of_group(kName, group, error, [&] {
-    headlight_mpi_adamw*& made = required(kName, "adamw", adamw);
+  return call_of_group(kAdamW, group, error, [&] {
+    headlight_mpi_adamw*& made = required(kAdamW, "adamw", adamw);
     made = nullptr;
-    return [&made, group, shards, wanted = adamw_options(kName, options),
-            learning = LearningLayers(kName, layers, count)](mpi::Group&) {
+    return [&made, group, shards, wanted = adamw_options(kAdamW, options),
+            learning = LearningLayers(kAdamW, layers, count)](mpi::Group&) {
       made = new headlight_mpi_adamw(*group, learning, shards, wanted);
     };
   });
@@ -87,9 +87,9 @@ void headlight_mpi_adamw_zero_gradients(headlight_mpi_adamw* adamw) {
 
 headlight_status headlight_mpi_adamw_take(headlight_mpi_adamw* adamw, headlight_engine* engine,
                                           headlight_error* error) {
-  return call(kName, engine, error, [&](Engine& on) {
-    headlight_mpi_adamw& handle = required(kName, "adamw", adamw);
-    handle.layers.check(kName);
+  return call(kAdamW, engine, error, [&](Engine& on) {
+    headlight_mpi_adamw& handle = required(kAdamW, "adamw", adamw);
+    handle.layers.check(kAdamW);
     handle.optimizer.take(on);
   });
 }
@@ -98,8 +98,8 @@ headlight_status headlight_mpi_adamw_step(headlight_mpi_adamw* adamw, headlight_
                                           const headlight_step_options* options, headlight_step_report* report,
                                           headlight_error* error) {
   return call_of_adamw(adamw, error, [&] {
-    if (report != nullptr) size_of_struct(kName, "report", *report);
-    return [adamw, report, &on = engine_of(kName, engine), wanted = step_options(kName, options)](mpi::Group&) {
+    if (report != nullptr) size_of_struct(kAdamW, "report", *report);
+    return [adamw, report, &on = engine_of(kAdamW, engine), wanted = step_options(kAdamW, options)](mpi::Group&) {
       write(report, adamw->optimizer.step(on, wanted));
     };
   });
@@ -110,7 +110,7 @@ int64_t headlight_mpi_adamw_steps(const headlight_mpi_adamw* adamw) {
 }
 
 headlight_status headlight_mpi_adamw_set_steps(headlight_mpi_adamw* adamw, int64_t steps, headlight_error* error) {
-  return call(error, [&] { required(kName, "adamw", adamw).optimizer.set_steps(steps); });
+  return call(error, [&] { required(kAdamW, "adamw", adamw).optimizer.set_steps(steps); });
 }
 
 int64_t headlight_mpi_adamw_moment_count(const headlight_mpi_adamw* adamw) {
@@ -120,15 +120,15 @@ int64_t headlight_mpi_adamw_moment_count(const headlight_mpi_adamw* adamw) {
 headlight_status headlight_mpi_adamw_moment(headlight_mpi_adamw* adamw, int64_t index, const char** name,
                                             int64_t* first, int64_t* count, float** values, headlight_error* error) {
   return call(error, [&] {
-    const auto& moments = required(kName, "adamw", adamw).moments;
+    const auto& moments = required(kAdamW, "adamw", adamw).moments;
     if (index < 0 || index >= static_cast<int64_t>(moments.size())) {
-      refuse(kName, "index is " + std::to_string(index) + ", expected one of " + std::to_string(moments.size()));
+      refuse(kAdamW, "index is " + std::to_string(index) + ", expected one of " + std::to_string(moments.size()));
     }
     const mpi::ShardedAdamW::Moment& moment = moments[static_cast<std::size_t>(index)];
-    required(kName, "name", name) = moment.name.c_str();
-    required(kName, "first", first) = moment.first;
-    required(kName, "count", count) = static_cast<int64_t>(moment.values.size());
-    required(kName, "values", values) = moment.values.data();
+    required(kAdamW, "name", name) = moment.name.c_str();
+    required(kAdamW, "first", first) = moment.first;
+    required(kAdamW, "count", count) = static_cast<int64_t>(moment.values.size());
+    required(kAdamW, "values", values) = moment.values.data();
   });
 }
 

@@ -14,7 +14,7 @@
 namespace headlight::mpi {
 namespace {
 
-constexpr std::string_view kName = "mpi::collect";
+constexpr std::string_view kCollect = "mpi::collect";
 
 // The runs of every rank, on the root; those of others may be any numbers yet.
 void bring_runs(Transport& transport, int root, std::span<const Run> runs, std::vector<std::vector<Run>>& of_ranks) {
@@ -56,8 +56,8 @@ void check_runs(std::span<const Run> runs) {
   std::int64_t rows = 0;
   for (const Run& run : runs) {
     if (run.first < 0 || run.count < 0 || run.first > kMost || run.count > kMost - rows) {
-      ops::fail(kName, "runs have one of " + std::to_string(run.count) + " rows from row " + std::to_string(run.first) +
-                           " on, expected neither below 0");
+      ops::fail(kCollect, "runs have one of " + std::to_string(run.count) + " rows from row " +
+                              std::to_string(run.first) + " on, expected neither below 0");
     }
     rows += run.count;
   }
@@ -68,9 +68,9 @@ void check_within(const std::vector<std::vector<Run>>& of_ranks, std::int64_t le
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     for (const Run& run : of_ranks[rank]) {
       if (run.first + run.count <= length) continue;
-      ops::fail(kName, "runs of rank " + std::to_string(rank) + " end with row " +
-                           std::to_string(run.first + run.count) + ", expected " + std::to_string(length) +
-                           " at most, the rows of whole");
+      ops::fail(kCollect, "runs of rank " + std::to_string(rank) + " end with row " +
+                              std::to_string(run.first + run.count) + ", expected " + std::to_string(length) +
+                              " at most, the rows of whole");
     }
   }
 }
@@ -120,31 +120,31 @@ void collect(Group& group, int root, std::span<const Run> runs, const TypedView<
   std::vector<std::vector<Run>> of_ranks;
   together(
       transport,
-      {{"the call", std::string(kName)},
+      {{"the call", std::string(kCollect)},
        {"root", std::to_string(root)},
        {"share", ops::describe(sizes)},
        {"the type of share", ops::type_name(share.type)}},
       seconds,
       [&] {
         if (root < 0 || root >= transport.size()) {
-          ops::fail(kName, "root is " + std::to_string(root) + ", expected a rank of the group");
+          ops::fail(kCollect, "root is " + std::to_string(root) + ", expected a rank of the group");
         }
         check_runs(runs);
-        ops::check_view(kName, "share", share);
+        ops::check_view(kCollect, "share", share);
         const std::array<std::int64_t, 4> shape = {share.extent(0), rows_of(runs), share.extent(2), share.extent(3)};
-        ops::check_shape(kName, "share", share.shape, shape, "[B, rows of the runs, H, D]");
+        ops::check_shape(kCollect, "share", share.shape, shape, "[B, rows of the runs, H, D]");
         if (transport.rank() != root) return;
         const std::array<std::int64_t, 4> of_all = {share.extent(0), -1, share.extent(2), share.extent(3)};
-        ops::check_output(kName, "whole", whole, of_all, "[B, L, H, D]");
+        ops::check_output(kCollect, "whole", whole, of_all, "[B, L, H, D]");
         if (whole.type != share.type) {
-          ops::fail(kName, "whole has type " + ops::type_name(whole.type) + ", expected " + ops::type_name(share.type) +
-                               ", the type of the shares");
+          ops::fail(kCollect, "whole has type " + ops::type_name(whole.type) + ", expected " +
+                                  ops::type_name(share.type) + ", the type of the shares");
         }
       },
       [&] { bring_runs(transport, root, runs, of_ranks); });
   // The root alone knows how long the whole is.
   together(
-      transport, {{"the call", std::string(kName) + ": rows"}}, seconds,
+      transport, {{"the call", std::string(kCollect) + ": rows"}}, seconds,
       [&] {
         if (transport.rank() == root) check_within(of_ranks, whole.extent(1));
       },

@@ -24,6 +24,11 @@ void add(Statistics& sum, const Statistics& of_call) noexcept {
   sum.bytes_late += of_call.bytes_late;
 }
 
+}  // namespace
+
+// With a name, because State, which has linkage, is made of it.
+namespace sequence_attention {
+
 // Rows of x over keys that are rows of x, or of a memory.
 class OverRanks final : public TrainingAttention {
  public:
@@ -94,11 +99,11 @@ class OverRanks final : public TrainingAttention {
   mutable Statistics statistics_;
 };
 
-}  // namespace
+}  // namespace sequence_attention
 
 struct SequenceAttention::State {
-  OverRanks of_rows;
-  OverRanks of_memory;
+  sequence_attention::OverRanks of_rows;
+  sequence_attention::OverRanks of_memory;
 };
 
 SequenceAttention::SequenceAttention(Group& group, RowShards& rows, const Spread& spread)

@@ -15,7 +15,6 @@
 namespace headlight::mpi {
 namespace {
 
-constexpr std::string_view kName = kShardedAdamW;
 using layers::kMostShards;
 
 std::string text_of(double number) {
@@ -35,7 +34,7 @@ std::string text_of(const std::vector<Parameter>& parameters) {
 }
 
 Record record_of(std::string_view call) {
-  return {{"headlight", system_info().version}, {"the call", std::string(kName) + "::" + std::string(call)}};
+  return {{"headlight", system_info().version}, {"the call", std::string(kShardedAdamW) + "::" + std::string(call)}};
 }
 
 }  // namespace
@@ -55,12 +54,14 @@ ShardedAdamW::ShardedAdamW(Group& group, std::vector<Parameter> parameters, std:
       transport, record, seconds,
       [&] {
         if (shards < 1 || shards > kMostShards) {
-          ops::fail(kName, "shards is " + std::to_string(shards) + ", expected 1 to " + std::to_string(kMostShards));
+          ops::fail(kShardedAdamW,
+                    "shards is " + std::to_string(shards) + ", expected 1 to " + std::to_string(kMostShards));
         }
         state_ = std::make_unique<State>(transport, std::move(parameters), shards);
         for (const Parameter& parameter : state_->parameters) {
           if (parameter.gradient.size() == parameter.values.size()) continue;
-          ops::fail(kName, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
+          ops::fail(kShardedAdamW,
+                    "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
         }
         try {
           state_->cut();
@@ -69,7 +70,7 @@ ShardedAdamW::ShardedAdamW(Group& group, std::vector<Parameter> parameters, std:
         } catch (const OutOfMemory&) {
           throw;
         } catch (const std::bad_alloc&) {
-          throw OutOfMemory(kName, state_->elements * sizeof(float));
+          throw OutOfMemory(kShardedAdamW, state_->elements * sizeof(float));
         }
       },
       [] {});
@@ -95,7 +96,7 @@ void ShardedAdamW::zero_gradients() noexcept {
 }
 
 void ShardedAdamW::take(Engine& engine) {
-  if (!state_->tree) ops::fail(kName, "a shard is taken on a rank that has none");
+  if (!state_->tree) ops::fail(kShardedAdamW, "a shard is taken on a rank that has none");
   state_->tree->take(engine);
 }
 
@@ -112,10 +113,10 @@ StepReport ShardedAdamW::step(Engine& engine, const StepOptions& options) {
   together(
       state.transport, record, seconds,
       [&] {
-        layers::check_step(kName, options);
+        layers::check_step(kShardedAdamW, options);
         if (!state.all_taken()) {
-          ops::fail(kName, "step() comes before all " + std::to_string(state.own_shards().count) +
-                               " shards of the rank are taken");
+          ops::fail(kShardedAdamW, "step() comes before all " + std::to_string(state.own_shards().count) +
+                                       " shards of the rank are taken");
         }
       },
       [&] {
@@ -156,7 +157,7 @@ void ShardedAdamW::collect_moments(int root, std::span<const Parameter> whole) {
       transport, record, seconds,
       [&] {
         if (root < 0 || root >= transport.size()) {
-          ops::fail(kName, "root is " + std::to_string(root) + ", expected a rank of the group");
+          ops::fail(kShardedAdamW, "root is " + std::to_string(root) + ", expected a rank of the group");
         }
         if (transport.rank() == root) state.check_whole(whole);
         own = state.adamw->state();

@@ -10,7 +10,7 @@ namespace {
 constexpr int kMostRanks = 1024;
 constexpr std::array kGigabits = {1.0, 10.0, 100.0};
 constexpr double kBytesOfGigabit = 1e9 / 8;
-constexpr AttentionOptions kCausal = {.causal = Causal::top_left};
+const AttentionOptions kCausal = {.causal = Causal::top_left};
 
 double operations_of_rank(const AttentionShape& whole, int ranks) {
   return mpi::plan(whole, kCausal, 0, ranks, {.head_ranks = 1, .flops_per_second = 1}).product_seconds;
