@@ -143,7 +143,7 @@ void find_sums(const GemmBlock& block, const Plan<Numbers>& plan, float* sums, S
   }
 }
 
-bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
+[[maybe_unused]] bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
   return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.residual == nullptr;
 }
 
