@@ -13,4 +13,7 @@ enum class Activation : std::uint8_t {
   gelu_tanh,  // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))) (GPT-2's "gelu_new")
 };
 
+// Every value up to this one is an activation.
+inline constexpr Activation kLastActivation = Activation::gelu_tanh;
+
 }  // namespace headlight

@@ -9,8 +9,6 @@ namespace {
 
 constexpr const char* kGemm = "gemm";
 
-static_assert(static_cast<int>(Activation::gelu_tanh) == HEADLIGHT_ACTIVATION_GELU_TANH - HEADLIGHT_ACTIVATION_NONE);
-
 GemmOptions gemm_options(const headlight_gemm_options* given, int rank) {
   GemmOptions options;
   if (given == nullptr) return options;

@@ -110,11 +110,16 @@ inline Merge merge_of(const char* operation, headlight_merge value) {
   return enumerated<Merge>(operation, "merge", value, HEADLIGHT_MERGE_CONCATENATE, HEADLIGHT_MERGE_GATED_BY_ELEMENT);
 }
 
-// `otherwise` stands for HEADLIGHT_ACTIVATION_DEFAULT.
-inline Activation activation_of(const char* operation, headlight_activation value, Activation otherwise) {
-  if (value == HEADLIGHT_ACTIVATION_DEFAULT) return otherwise;
+static_assert(static_cast<int>(kLastActivation) == HEADLIGHT_ACTIVATION_GELU_TANH - HEADLIGHT_ACTIVATION_NONE);
+
+inline Activation named_activation(const char* operation, headlight_activation value) {
   return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE,
                                 HEADLIGHT_ACTIVATION_GELU_TANH);
+}
+
+// `otherwise` stands for HEADLIGHT_ACTIVATION_DEFAULT.
+inline Activation activation_of(const char* operation, headlight_activation value, Activation otherwise) {
+  return value == HEADLIGHT_ACTIVATION_DEFAULT ? otherwise : named_activation(operation, value);
 }
 
 }  // namespace headlight::c

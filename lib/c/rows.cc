@@ -15,12 +15,6 @@ constexpr std::size_t kMostTables = 8;
 constexpr const char* kTableNames[kMostTables] = {"tables[0]", "tables[1]", "tables[2]", "tables[3]",
                                                   "tables[4]", "tables[5]", "tables[6]", "tables[7]"};
 
-// Here, beside no product or layer, there is no default.
-Activation named_activation(const char* operation, headlight_activation value) {
-  return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE,
-                                HEADLIGHT_ACTIVATION_GELU_TANH);
-}
-
 // Tensors of any types: what goes through an operation on rows.
 TypedView<2> rows(const char* operation, const char* argument, const headlight_tensor* tensor) {
   return typed_view<2, const void*>(operation, argument, tensor);

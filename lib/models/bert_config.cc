@@ -24,10 +24,12 @@ std::int64_t size(const JsonValue& config, std::string_view key, std::int64_t le
 
 Activation activation(const JsonValue& config) {
   const std::string name = config.string("hidden_act").value_or("gelu");
-  if (name == "gelu" || name == "gelu_python") return Activation::gelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::gelu_tanh;
-  if (name == "relu") return Activation::relu;
-  config.fail("hidden_act", "is " + in_quotes(name) + ", expected gelu, gelu_new, gelu_pytorch_tanh or relu");
+  std::string expected;
+  for (const ActivationName& known : kActivationNames) {
+    if (name == known.name) return known.activation;
+    expected += (expected.empty() ? "" : ", ") + std::string(known.name);
+  }
+  config.fail("hidden_act", "is " + in_quotes(name) + ", expected one of " + expected);
 }
 
 // How heads are put together: a key of our own, absent where they are concatenated as in all published files.

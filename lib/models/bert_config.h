@@ -1,6 +1,7 @@
 // config.json: what a published BERT folder says of its network.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,17 @@
 #include "models/model_folder.h"
 
 namespace headlight::models {
+
+// The values of `hidden_act`. Of several names of an activation the first is written to files.
+struct ActivationName {
+  const char* name;
+  Activation activation;
+};
+inline constexpr std::array<ActivationName, 5> kActivationNames = {{{"gelu", Activation::gelu},
+                                                                    {"gelu_python", Activation::gelu},
+                                                                    {"gelu_new", Activation::gelu_tanh},
+                                                                    {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                    {"relu", Activation::relu}}};
 
 struct BertConfig {
   EncoderOptions encoder;

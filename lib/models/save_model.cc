@@ -11,6 +11,7 @@
 #include "headlight/models/errors.h"
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
+#include "models/bert_config.h"
 #include "models/bert_weights.h"
 #include "models/json_text.h"
 #include "models/model_folder.h"
@@ -21,15 +22,12 @@
 namespace headlight::models {
 namespace {
 
+// Throws for an activation that no file can name: no encoder that was read has one.
 const char* name_of(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return "relu";
-    case Activation::gelu_tanh:
-      return "gelu_new";
-    default:
-      return "gelu";
+  for (const ActivationName& known : kActivationNames) {
+    if (known.activation == activation) return known.name;
   }
+  throw std::invalid_argument("models::TextEncoder: save: config.json has no name for the encoder's activation");
 }
 
 // The shortest decimal that is the same float32: 1e-12, not the 9.999999960041972e-13 of its double.

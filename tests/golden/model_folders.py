@@ -1,6 +1,6 @@
 """Vectors of texts by small model folders, by sentence-transformers and Transformers, in float64.
 
-model_folders.json: cases, each with what its folder holds beside the weights, and the token ids of each text.
+model_folders.jsonl: cases, each with what its folder holds beside the weights, and the token ids of each text.
 model_folders.npy: for each case the vectors of its texts, [texts, width], divided by their length, float64.
 
 Every folder begins as BASE; a case changes or adds members of files ({"config.json": {"vocab_size": 40}}), puts texts in the

@@ -134,7 +134,7 @@ TEST(ModelFolder, ConfigurationsThatCannotBe) {
       {"model_type", "7", "config.json: model_type is no text"},
       {"position_embedding_type", "\"relative_key\"", "position_embedding_type is 'relative_key', expected absolute"},
       {"is_decoder", "true", "is_decoder is true"},
-      {"hidden_act", "\"swish\\u001b\"", "hidden_act is 'swish\\x1b', expected gelu"},
+      {"hidden_act", "\"swish\\u001b\"", "hidden_act is 'swish\\x1b', expected one of gelu, gelu_python"},
       {"hidden_size", "", "config.json: hidden_size is missing"},
       {"hidden_size", "null", "hidden_size is missing"},
       {"hidden_size", "24.0", "hidden_size is no integer"},

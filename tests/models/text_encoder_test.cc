@@ -220,6 +220,9 @@ TEST(ModelEncoder, WhatCouldNotBeLoadedIsNotSaved) {
   ModelOptions pre = options;
   pre.encoder.norm = Norm::pre;
   EXPECT_NE(saved(needed, pre).find("normalises before"), std::string::npos);
+  ModelOptions linear = options;
+  linear.encoder.activation = Activation::none;
+  EXPECT_NE(saved(needed, linear).find("no name for the encoder's activation"), std::string::npos);
 }
 
 TEST(ModelEncoder, MoreRowsThanMemoryAreAnError) {

@@ -74,7 +74,7 @@ struct GemmCase {
     if (random.once_in(2)) made.beta = random.uniform();
     made.bias = random.once_in(2);
     made.residual = random.once_in(3);
-    made.activation = static_cast<Activation>(random.integer(0, 3));
+    made.activation = static_cast<Activation>(random.integer(0, static_cast<int>(kLastActivation)));
     made.gap = random.once_in(2) ? random.integer(1, 5) : 0;
     return made;
   }

@@ -209,7 +209,7 @@ std::unique_ptr<Case> draw(const char* name, test::Random& random) {
   if (random.once_in(2)) made->probability = 0.5f + 0.4375f * random.uniform();
   made->groups = random.integer(1, 12);
   if (random.once_in(2)) made->tables = random.integer(1, 8);
-  made->activation = static_cast<Activation>(random.integer(0, 3));
+  made->activation = static_cast<Activation>(random.integer(0, static_cast<int>(kLastActivation)));
   if (random.once_in(2)) {
     for (NumberType& type : made->types) type = static_cast<NumberType>(random.integer(0, 2));
   }

@@ -9,10 +9,16 @@ namespace {
 
 template <Activation kActivation>
 HEADLIGHT_INLINE Vec gemm_activate(Vec v) {
-  if constexpr (kActivation == Activation::relu) return relu(v);
-  if constexpr (kActivation == Activation::gelu) return gelu(v);
-  if constexpr (kActivation == Activation::gelu_tanh) return gelu_tanh(v);
-  return v;
+  if constexpr (kActivation == Activation::relu) {
+    return relu(v);
+  } else if constexpr (kActivation == Activation::gelu) {
+    return gelu(v);
+  } else if constexpr (kActivation == Activation::gelu_tanh) {
+    return gelu_tanh(v);
+  } else {
+    static_assert(kActivation == Activation::none);
+    return v;
+  }
 }
 
 template <Activation kActivation, class Numbers>

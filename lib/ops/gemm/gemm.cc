@@ -80,7 +80,7 @@ GemmBatch check_product(Names names, const TypedView<3>& a, std::int64_t k, std:
   product.c_stride = c.stride(0);
   kernels::GemmEpilogue& epilogue = product.product.epilogue;
   epilogue.activation = options.activation;
-  if (options.activation > Activation::gelu_tanh) ops::fail("gemm", "activation is none of the enumeration's values");
+  if (options.activation > kLastActivation) ops::fail("gemm", "activation is none of the enumeration's values");
   if (!options.bias.empty()) {
     const View<const float, 1> bias(options.bias.data(), {static_cast<std::int64_t>(options.bias.size())});
     const ops::Extent bias_extent = ops::check_view("gemm", "bias", bias);

@@ -9,7 +9,7 @@ namespace headlight {
 namespace {
 
 void check_activation(std::string_view operation, Activation activation) {
-  if (activation <= Activation::gelu_tanh) return;
+  if (activation <= kLastActivation) return;
   ops::fail(operation, "activation is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
 }
 

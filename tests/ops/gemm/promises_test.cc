@@ -167,7 +167,8 @@ TEST_P(GemmPromises, TouchesNothingOutsideItsOperands) {
       filled(c, m * n);
       filled(bias, n);
       filled(residual, m * n);
-      GemmOptions asked{.beta = 1.0f, .activation = static_cast<Activation>(random.integer(0, 3))};
+      GemmOptions asked{.beta = 1.0f,
+                        .activation = static_cast<Activation>(random.integer(0, static_cast<int>(kLastActivation)))};
       asked.transpose_a = random.once_in(2) ? Transpose::yes : Transpose::no;
       asked.transpose_b = random.once_in(2) ? Transpose::yes : Transpose::no;
       asked.bias = {bias.data(), static_cast<std::size_t>(n)};
