@@ -1,39 +1,17 @@
 #include "models/basic_tokenizer.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 
 #include "models/normalizer.h"
-#include "models/published_categories.h"
-#include "models/utf8.h"
+#include "text/utf8.h"
 
 namespace headlight::models {
-
-// The blocks of CJK ideographs that BERT sets apart; not those assigned later, nor Hangul, Hiragana or Katakana. The
-// gap of 0x2B820 … 0x2B91F, and the start of 0x2B920, are the published tokenizer's own.
-bool is_ideograph(char32_t codepoint) {
-  const auto within = [codepoint](char32_t first, char32_t last) { return first <= codepoint && codepoint <= last; };
-  return within(0x4E00, 0x9FFF) || within(0x3400, 0x4DBF) || within(0x20000, 0x2A6DF) || within(0x2A700, 0x2B73F) ||
-         within(0x2B740, 0x2B81F) || within(0x2B920, 0x2CEAF) || within(0xF900, 0xFAFF) || within(0x2F800, 0x2FA1F);
-}
-
-bool is_punctuation(char32_t codepoint) {
-  if (codepoint < 0x80) {  // every ASCII symbol counts, "$" and "^" too
-    return (codepoint >= '!' && codepoint <= '/') || (codepoint >= ':' && codepoint <= '@') ||
-           (codepoint >= '[' && codepoint <= '`') || (codepoint >= '{' && codepoint <= '~');
-  }
-  const auto value = static_cast<utf8proc_int32_t>(codepoint);
-  const auto category = utf8proc_category(value);
-  if (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO)
-    return !in_ranges(kJoinedPunctuation, value);
-  return in_ranges(kExtraPunctuation, value);
-}
-
 namespace {
+
+using text::next_code_point;
 
 // The code points that have come since the last space or word, normalised one after another.
 class Words {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headlight/models/tokenizer.h"
+#include "text/characters.h"
 
 namespace headlight::models {
 
@@ -31,9 +32,8 @@ inline constexpr std::size_t kLongestWord = 100;
 // UTF-8. Takes no memory, however long words are. Returns false when `sink` asked to stop.
 bool split_words(std::string_view text, const TokenizerOptions& options, WordSink& sink);
 
-// What BERT calls an ideograph and a mark.
-[[nodiscard]] bool is_ideograph(char32_t codepoint);
-[[nodiscard]] bool is_punctuation(char32_t codepoint);
+using text::is_ideograph;
+using text::is_punctuation;
 
 // The second half of it, of what normalize() has made; not for whole_words.
 bool split_normalized(std::string_view text, const TokenizerOptions& options, WordSink& sink);

@@ -2,9 +2,9 @@
 
 #include <limits>
 
+#include "files/json_value.h"
 #include "headlight/models/errors.h"
 #include "models/folder_keys.h"
-#include "models/json_value.h"
 
 namespace headlight::models {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/json_value.h"
+#include "files/json_value.h"
 
 namespace headlight::models {
 

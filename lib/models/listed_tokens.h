@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "files/json_value.h"
 #include "headlight/models/tokenizer.h"
-#include "models/json_value.h"
 
 namespace headlight::models {
 

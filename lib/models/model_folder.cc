@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "files/input_file.h"
 #include "headlight/models/errors.h"
-#include "models/input_file.h"
 
 namespace headlight::models {
 

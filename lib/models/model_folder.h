@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "files/json_value.h"
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
-#include "models/json_value.h"
 
 namespace headlight::models {
 

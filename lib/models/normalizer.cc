@@ -7,43 +7,12 @@
 #include <utility>
 
 #include "models/basic_tokenizer.h"
-#include "models/published_categories.h"
-#include "models/utf8.h"
+#include "text/utf8.h"
 
 namespace headlight::models {
 
-bool is_white_space(char32_t codepoint) {
-  if (codepoint < 0x80) return codepoint == ' ' || (codepoint >= '\t' && codepoint <= '\r');
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-      return true;
-    default:
-      return codepoint == 0x85;
-  }
-}
-
-bool is_removed(char32_t codepoint) {
-  if (codepoint == '\t' || codepoint == '\n' || codepoint == '\r') return false;
-  if (codepoint == 0xFFFD) return true;
-  const auto value = static_cast<utf8proc_int32_t>(codepoint);
-  switch (utf8proc_category(value)) {
-    case UTF8PROC_CATEGORY_CF:
-      return !in_ranges(kKeptFormatCharacters, value);
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CO:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool CodePointNormalizer::is_stripped_mark(char32_t codepoint) {
-  const auto value = static_cast<utf8proc_int32_t>(codepoint);
-  if (utf8proc_category(value) == UTF8PROC_CATEGORY_MN) return !in_ranges(kKeptMarks, value);
-  return in_ranges(kExtraMarks, value);
-}
+using text::append_utf8;
+using text::next_code_point;
 
 int CodePointNormalizer::combining_class(char32_t codepoint) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(codepoint))->combining_class;

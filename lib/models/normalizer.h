@@ -7,13 +7,12 @@
 #include <string_view>
 
 #include "headlight/models/tokenizer.h"
+#include "text/characters.h"
 
 namespace headlight::models {
 
-// Unicode's White_Space, at which words end.
-[[nodiscard]] bool is_white_space(char32_t codepoint);
-// What clean-up takes away: controls but for tab and line ends, format characters, private use, U+FFFD.
-[[nodiscard]] bool is_removed(char32_t codepoint);
+using text::is_removed;
+using text::is_white_space;
 
 // The canonical decomposition of a code point, or itself, with accents (nonspacing marks) left out and letters
 // lower-cased, as the options say.
@@ -34,7 +33,7 @@ class CodePointNormalizer {
     for (std::size_t part = 0; part < count; ++part) {
       const bool is_base = combining_class(parts[part]) == 0;
       if (is_base) begin();
-      if (is_stripped_mark(parts[part])) continue;
+      if (text::is_stripped_mark(parts[part])) continue;
       if (!lower(parts[part], take)) return false;
       if (is_base) end();
     }
@@ -50,7 +49,6 @@ class CodePointNormalizer {
 
   [[nodiscard]] static std::size_t decompose(char32_t codepoint, char32_t* parts);
   [[nodiscard]] static int combining_class(char32_t codepoint);
-  [[nodiscard]] static bool is_stripped_mark(char32_t codepoint);
   [[nodiscard]] static char32_t lower_case(char32_t codepoint);
 
   // Lower-cases code point by code point and without context, so Σ is σ at the end of a word too; only İ becomes two.

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "files/input_file.h"
 #include "headlight/models/npy.h"
 #include "headlight/row_shards.h"
-#include "models/input_file.h"
 #include "models/npy_header.h"
 
 namespace headlight::models {

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "files/input_file.h"
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
-#include "models/input_file.h"
 #include "models/json_text.h"
 #include "models/safetensors_header.h"
 #include "models/stored_weight.h"

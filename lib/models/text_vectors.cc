@@ -13,7 +13,7 @@
 namespace headlight::models {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, PoolingMode>, 6> kNames{{
+constexpr std::array<std::pair<std::string_view, PoolingMode>, 6> kPoolingNames{{
     {"cls", PoolingMode::cls},
     {"max", PoolingMode::max},
     {"mean", PoolingMode::mean},
@@ -134,12 +134,12 @@ bool is_mean(const ModelOptions& options) {
 
 std::string_view name(PoolingMode mode) noexcept {
   const auto* const known =
-      std::find_if(kNames.begin(), kNames.end(), [&](const auto& one) { return one.second == mode; });
-  return known == kNames.end() ? "" : known->first;
+      std::find_if(kPoolingNames.begin(), kPoolingNames.end(), [&](const auto& one) { return one.second == mode; });
+  return known == kPoolingNames.end() ? "" : known->first;
 }
 
 std::optional<PoolingMode> parse_pooling_mode(std::string_view name) noexcept {
-  for (const auto& [known, mode] : kNames) {
+  for (const auto& [known, mode] : kPoolingNames) {
     if (known == name) return mode;
   }
   return std::nullopt;

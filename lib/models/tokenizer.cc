@@ -5,15 +5,18 @@
 #include <stdexcept>
 #include <utility>
 
+#include "files/input_file.h"
 #include "headlight/models/errors.h"
-#include "models/added_tokens.h"
 #include "models/basic_tokenizer.h"
-#include "models/input_file.h"
 #include "models/normalizer.h"
 #include "models/vocabulary.h"
 #include "models/wordpiece.h"
+#include "text/added_tokens.h"
 
 namespace headlight::models {
+
+using text::AddedTokens;
+
 namespace {
 
 // The five tokens that have names, where a vocabulary has them, found in the text as they are spelt.
@@ -84,7 +87,8 @@ struct Tokenizer::State {
     if (token.normalized && options.whole_words) fail(", which is normalized, expected none with whole_words");
     std::string content = token.normalized ? normalize(token.content, options) : token.content;
     if (content.empty()) fail(", of which normalising leaves nothing");
-    (token.normalized ? normalized : raw).add(std::move(content), token);
+    (token.normalized ? normalized : raw)
+        .add(std::move(content), {token.id, token.single_word, token.lstrip, token.rstrip});
     added_ids.insert_or_assign(token.content, token.id);
     const auto pieces_count = static_cast<std::int64_t>(pieces.vocabulary().size());
     if (token.id >= pieces_count || pieces.vocabulary()[static_cast<std::size_t>(token.id)].empty()) {

@@ -1,7 +1,5 @@
 #include "models/vocabulary.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 
 #include "headlight/models/errors.h"
@@ -12,18 +10,6 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
-
-std::size_t first_invalid(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  std::size_t at = 0;
-  while (at < text.size()) {
-    utf8proc_int32_t codepoint = 0;
-    const auto length = utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &codepoint);
-    if (length <= 0) break;
-    at += static_cast<std::size_t>(length);
-  }
-  return at;
-}
 
 std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path) {
   std::string text;

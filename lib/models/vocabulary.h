@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/utf8.h"
+
 namespace headlight::models {
 
 inline constexpr std::uint64_t kLargestVocabularyFile = std::uint64_t{32} << 20;
@@ -22,7 +24,6 @@ inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
 // no line holds (a line break, a \r at its end, a byte-order mark at the file's beginning, what is not UTF-8).
 [[nodiscard]] std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path);
 
-// The first byte of `text` that is not UTF-8, or its size.
-[[nodiscard]] std::size_t first_invalid(std::string_view text);
+using text::first_invalid;
 
 }  // namespace headlight::models

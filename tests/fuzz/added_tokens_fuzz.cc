@@ -7,21 +7,21 @@
 #include "fuzz/bytes.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/tokenizer.h"
-#include "models/added_tokens.h"
 #include "models/vocabulary.h"
+#include "text/added_tokens.h"
 
 namespace headlight::fuzz {
 namespace {
 
 void check_matches(const std::vector<models::AddedToken>& list, std::string_view text) {
-  models::AddedTokens tokens;
+  text::AddedTokens tokens;
   for (const models::AddedToken& token : list) {
-    if (!token.content.empty()) tokens.add(token.content, token);
+    if (!token.content.empty()) tokens.add(token.content, {token.id, token.single_word, token.lstrip, token.rstrip});
   }
   if (tokens.sort()) return;
-  models::AddedTokens::Search search(tokens, text);
+  text::AddedTokens::Search search(tokens, text);
   std::size_t taken = 0, count = 0;
-  for (models::AddedTokens::Match match = search.next(); match.id >= 0; match = search.next()) {
+  for (text::AddedTokens::Match match = search.next(); match.id >= 0; match = search.next()) {
     must(match.begin >= taken && match.begin <= match.end && match.end <= text.size(), "one behind another");
     taken = match.end;
     must(++count <= text.size(), "no more than there are bytes");

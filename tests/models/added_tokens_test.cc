@@ -1,4 +1,4 @@
-#include "models/added_tokens.h"
+#include "text/added_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,8 @@
 #include "support/random.h"
 
 namespace headlight::models::added_tokens_test {
+
+using text::AddedTokens;
 
 using Found = std::vector<std::string>;
 
@@ -27,7 +29,8 @@ Found found(const AddedTokens& tokens, std::string_view text) {
 
 AddedTokens tokens_of(const std::vector<AddedToken>& list) {
   AddedTokens tokens;
-  for (const AddedToken& token : list) tokens.add(token.content, token);
+  for (const AddedToken& token : list)
+    tokens.add(token.content, {token.id, token.single_word, token.lstrip, token.rstrip});
   EXPECT_EQ(tokens.sort(), std::nullopt);
   return tokens;
 }
@@ -65,7 +68,7 @@ TEST(AddedTokens, SingleWordsAlone) {
 
 TEST(AddedTokens, WhatWasAddedTwiceIsNamed) {
   AddedTokens tokens;
-  for (const char* content : {"b", "a", "b"}) tokens.add(content, {.content = content});
+  for (const char* content : {"b", "a", "b"}) tokens.add(content, {});
   EXPECT_EQ(tokens.sort(), "b");
 }
 

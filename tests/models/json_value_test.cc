@@ -1,4 +1,4 @@
-#include "models/json_value.h"
+#include "files/json_value.h"
 
 #include <gtest/gtest.h>
 

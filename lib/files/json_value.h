@@ -46,6 +46,7 @@ class JsonValue {
   [[nodiscard]] bool is_array() const noexcept;
   // What this value is, where it is that.
   [[nodiscard]] std::optional<std::int64_t> as_integer() const noexcept;
+  [[nodiscard]] std::optional<double> as_number() const noexcept;
   [[nodiscard]] std::optional<bool> as_boolean() const noexcept;
   [[nodiscard]] std::optional<std::string_view> as_string() const noexcept;
 

@@ -1,37 +1,12 @@
-#include "models/added_tokens.h"
-
-#include <utf8proc.h>
+#include "text/added_tokens.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "models/normalizer.h"
-#include "models/utf8.h"
+#include "text/characters.h"
+#include "text/utf8.h"
 
-namespace headlight::models {
+namespace headlight::text {
 namespace {
-
-// What a regular expression of Unicode calls \w: Alphabetic, marks, decimal digits, connectors, joiners.
-bool is_word_character(char32_t codepoint) {
-  const auto within = [codepoint](char32_t first, char32_t last) { return first <= codepoint && codepoint <= last; };
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
-    default:  // letters in circles and squares are symbols, and Alphabetic
-      return within(0x200C, 0x200D) || within(0x24B6, 0x24E9) || within(0x1F130, 0x1F149) || within(0x1F150, 0x1F169) ||
-             within(0x1F170, 0x1F189);
-  }
-}
 
 bool ends_with_word(std::string_view text) {
   std::size_t at = text.size();
@@ -65,10 +40,6 @@ std::size_t space_behind(std::string_view text, std::size_t begin) {
 
 }  // namespace
 
-void AddedTokens::add(std::string content, const AddedToken& token) {
-  entries_.push_back({std::move(content), token.id, token.single_word, token.lstrip, token.rstrip});
-}
-
 std::optional<std::string> AddedTokens::sort() {
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.content < b.content; });
   first_.fill(0);
@@ -99,13 +70,13 @@ AddedTokens::Match AddedTokens::Search::next() {
   for (; at_ < text_.size(); ++at_) {
     const Entry* const found = tokens_.find(text_.substr(at_));
     if (found == nullptr) continue;
-    Match match{at_, at_ + found->content.size(), found->id};
+    Match match{at_, at_ + found->content.size(), found->token.id};
     at_ = match.end - 1;
     const bool apart = !ends_with_word(text_.substr(0, match.begin)) && !begins_with_word(text_.substr(match.end));
-    if (found->single_word && !apart) continue;
+    if (found->token.single_word && !apart) continue;
     at_ = match.end;
-    if (found->lstrip) match.begin = space_before(text_, taken_, match.begin);
-    if (found->rstrip) match.end = space_behind(text_, match.end);
+    if (found->token.lstrip) match.begin = space_before(text_, taken_, match.begin);
+    if (found->token.rstrip) match.end = space_behind(text_, match.end);
     // What the white space behind an earlier match took may have held the beginning of this one.
     match.begin = std::max(match.begin, taken_);
     match.end = std::max(match.end, taken_);
@@ -115,4 +86,4 @@ AddedTokens::Match AddedTokens::Search::next() {
   return {};
 }
 
-}  // namespace headlight::models
+}  // namespace headlight::text

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-namespace headlight::models {
+namespace headlight::text {
 
 struct CodepointRange {
   std::int32_t first;
@@ -66,4 +66,4 @@ constexpr std::array<CodepointRange, 91> kKeptMarks{
 // Another that is: a spacing mark since Unicode 14.
 constexpr std::array<CodepointRange, 1> kExtraMarks{{{0x1734, 0x1734}}};
 
-}  // namespace headlight::models
+}  // namespace headlight::text

@@ -1,4 +1,4 @@
-#include "models/json_value.h"
+#include "files/json_value.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -216,9 +216,7 @@ std::optional<std::int64_t> JsonValue::integer(std::string_view key) const {
 std::optional<double> JsonValue::number(std::string_view key) const {
   const auto value = find(key);
   if (!value) return std::nullopt;
-  const Node& node = document_->nodes[value->node_];
-  if (node.kind == Kind::number) return node.number;
-  if (node.kind == Kind::integer) return static_cast<double>(node.integer);
+  if (const auto number = value->as_number()) return number;
   value->fail("is no number");
 }
 
@@ -274,6 +272,12 @@ bool JsonValue::is_array() const noexcept { return document_->nodes[node_].kind 
 std::optional<std::int64_t> JsonValue::as_integer() const noexcept {
   const Node& node = document_->nodes[node_];
   return node.kind == Kind::integer ? std::optional(node.integer) : std::nullopt;
+}
+
+std::optional<double> JsonValue::as_number() const noexcept {
+  const Node& node = document_->nodes[node_];
+  if (node.kind == Kind::integer) return static_cast<double>(node.integer);
+  return node.kind == Kind::number ? std::optional(node.number) : std::nullopt;
 }
 
 std::optional<bool> JsonValue::as_boolean() const noexcept {

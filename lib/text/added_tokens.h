@@ -7,11 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "headlight/models/tokenizer.h"
-
-namespace headlight::models {
+namespace headlight::text {
 
 // Those that are looked for in one form of the text, raw or normalised.
 class AddedTokens {
@@ -19,8 +18,12 @@ class AddedTokens {
   // Longer ones are refused: each position of a text costs no more steps than this.
   static constexpr std::size_t kLongest = 1024;
 
+  struct Token {
+    std::int64_t id = 0;
+    bool single_word = false, lstrip = false, rstrip = false;
+  };
   // `content`: as it is looked for; not empty.
-  void add(std::string content, const AddedToken& token);
+  void add(std::string content, const Token& token) { entries_.push_back({std::move(content), token}); }
   // After the last add(). A content that was added twice, if there is one.
   [[nodiscard]] std::optional<std::string> sort();
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
@@ -47,8 +50,7 @@ class AddedTokens {
  private:
   struct Entry {
     std::string content;
-    std::int64_t id;
-    bool single_word, lstrip, rstrip;
+    Token token;
   };
   // The longest that `text` begins with.
   [[nodiscard]] const Entry* find(std::string_view text) const noexcept;
@@ -57,4 +59,4 @@ class AddedTokens {
   std::array<std::uint32_t, 257> first_{};  // where those with each first byte begin
 };
 
-}  // namespace headlight::models
+}  // namespace headlight::text

@@ -1,0 +1,57 @@
+// Tokenizers as published in tokenizer.json, the file of Hugging Face's tokenizers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "headlight/export.h"
+
+namespace headlight::text {
+
+// Of encode(): whether the post-processor's tokens, such as <s>, stand around the text. Of decode(): whether special
+// tokens are in the text.
+enum class SpecialTokens : std::uint8_t { with, without };
+
+// Text → token ids → text, by the parts that the file names:
+//
+//   added tokens → normalizer → pre_tokenizer → model (WordPiece, BPE, Unigram) → post_processor;   ids → decoder
+//
+// A text's ids are those of Hugging Face's tokenizers without truncation and padding, which belong to whoever makes a
+// batch. For texts of n bytes, time is O(n log n) for BPE and O(n) times the longest token else; memory is O(n).
+// Immutable; copies share one state; any number of threads may use one.
+class HEADLIGHT_API Tokenizer {
+ public:
+  // `path`: tokenizer.json, or a folder that holds one. Throws models::FileError, naming file and key, where the file
+  // cannot be read, has more than 32 MiB, or says what is not understood or contradicts itself.
+  [[nodiscard]] static Tokenizer read(const std::string& path);
+  // The same from memory; `source` names it in errors.
+  [[nodiscard]] static Tokenizer parse(std::string_view json, std::string_view source = "tokenizer.json");
+
+  // The ids of a text, and of two texts as one sequence. Throw std::invalid_argument where a text is not UTF-8, naming
+  // the byte, or has 2³¹ bytes or more.
+  [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text,
+                                                 SpecialTokens special = SpecialTokens::with) const;
+  [[nodiscard]] std::vector<std::int64_t> encode_pair(std::string_view first, std::string_view second,
+                                                      SpecialTokens special = SpecialTokens::with) const;
+  // The text of ids. What is not UTF-8 in it is U+FFFD. Throws std::invalid_argument for an id that no token has.
+  [[nodiscard]] std::string decode(const std::vector<std::int64_t>& ids,
+                                   SpecialTokens special = SpecialTokens::with) const;
+
+  // The token of an id as the file spells it, "Ġstreet"; nothing for an id that no token has.
+  [[nodiscard]] std::optional<std::string> token(std::int64_t id) const;
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;
+  // One more than the largest id.
+  [[nodiscard]] std::int64_t size() const noexcept;
+
+ private:
+  struct State;
+  explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace headlight::text

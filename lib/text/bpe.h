@@ -1,0 +1,77 @@
+// Byte pair encoding (Sennrich et al. 2016): of all pairs of neighbours the one of lowest rank becomes one token, the
+// leftmost first, until no pair is left that merges.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/parts.h"
+#include "text/token_table.h"
+#include "text/vocabulary.h"
+
+namespace headlight::text {
+
+class Bpe final : public Model {
+ public:
+  explicit Bpe(const JsonValue& model);
+
+  // From now on pieces are bytes, and not the characters that ByteLevel writes them as. False, and nothing has changed,
+  // where that is not the same.
+  [[nodiscard]] bool take_bytes();
+  // After the last take_bytes().
+  void prepare();
+
+  void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const override { return vocabulary_.id(token); }
+  [[nodiscard]] const std::string* token(std::int64_t id) const override { return vocabulary_.token(id); }
+  [[nodiscard]] std::int64_t count() const override { return vocabulary_.count(); }
+  [[nodiscard]] std::int64_t size() const override { return vocabulary_.size(); }
+
+ private:
+  // Two characters, as what they are at first, that no token holds side by side: no merge crosses such a seam. A set
+  // with few bits, which may say that a seam is none.
+  class Neighbours {
+   public:
+    void add(std::uint32_t left, std::uint32_t right) { bits_[bit_of(left, right)] = true; }
+    [[nodiscard]] bool may_have(std::uint32_t left, std::uint32_t right) const { return bits_[bit_of(left, right)]; }
+
+   private:
+    static constexpr int kBits = 20;
+    [[nodiscard]] static std::size_t bit_of(std::uint32_t left, std::uint32_t right) noexcept {
+      return static_cast<std::size_t>((std::uint64_t{left} << 32 | right) * 0x9E3779B97F4A7C15 >> (64 - kBits));
+    }
+    std::vector<bool> bits_ = std::vector<bool>(std::size_t{1} << kBits);
+  };
+
+  void read_merges(const JsonValue& model);
+  void read_unknown(const JsonValue& model);
+  [[nodiscard]] bool has_affixes() const noexcept { return !prefix_.empty() || !suffix_.empty(); }
+  [[nodiscard]] std::uint32_t key(std::string_view text) const noexcept;
+  [[nodiscard]] std::uint32_t single(std::string_view character, bool first, bool last, std::string& text) const;
+  // What the characters of a piece are at first, with kForeign where that is no token of theirs.
+  void begin(std::string_view piece, Scratch& scratch) const;
+  void begin_bytes(std::string_view piece, Scratch& scratch) const;
+  void append_part(std::string_view text, const std::uint32_t* symbols, std::size_t count, Scratch& scratch,
+                   std::vector<std::int64_t>& ids) const;
+  void merge_few(const std::uint32_t* symbols, std::size_t count, std::vector<std::int64_t>& ids) const;
+  void merge_many(const std::uint32_t* symbols, std::size_t count, Scratch& scratch,
+                  std::vector<std::int64_t>& ids) const;
+
+  Vocabulary vocabulary_;
+  PairTable merges_;
+  std::string prefix_, suffix_;
+  std::uint32_t unknown_ = TokenTable::kNone;
+  bool fuses_unknown_ = false, falls_back_ = false, ignores_merges_ = false, takes_bytes_ = false;
+  std::array<std::uint32_t, 256> fallback_{};  // of "<0x00>" …
+  std::array<std::uint32_t, 256> bytes_{};     // where pieces are bytes: the token of each
+  TokenTable byte_tokens_;                     // and all of them
+  std::vector<std::uint32_t> singles_;         // tokens of one character below U+10000
+  std::vector<bool> whole_;                    // by id: a piece that is this token becomes it
+  Neighbours neighbours_;
+  std::size_t longest_ = 0;
+};
+
+}  // namespace headlight::text

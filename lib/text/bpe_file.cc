@@ -1,0 +1,87 @@
+// What tokenizer.json says of BPE.
+#include <array>
+#include <cstdio>
+
+#include "headlight/models/errors.h"
+#include "text/bpe.h"
+#include "text/byte_characters.h"
+#include "text/utf8.h"
+
+namespace headlight::text {
+namespace {
+
+using models::in_quotes;
+
+// "a b" or ["a", "b"].
+std::pair<std::string, std::string> pair_of(const JsonValue& merge) {
+  if (const auto line = merge.as_string()) {
+    const std::size_t space = line->find(' ');
+    if (space != std::string_view::npos && line->find(' ', space + 1) == std::string_view::npos) {
+      return {std::string(line->substr(0, space)), std::string(line->substr(space + 1))};
+    }
+  } else if (const std::vector<JsonValue> parts = merge.elements(); parts.size() == 2) {
+    const auto left = parts[0].as_string(), right = parts[1].as_string();
+    if (left && right) return {std::string(*left), std::string(*right)};
+  }
+  merge.fail("is " + merge.described() + ", expected two tokens");
+}
+
+}  // namespace
+
+Bpe::Bpe(const JsonValue& model) {
+  expect_keys(model, {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+                      "byte_fallback", "ignore_merges", "vocab", "merges"});
+  if (model.number("dropout").value_or(0.0) != 0.0) model.fail("dropout", "is not 0: ids would be drawn at random");
+  prefix_ = model.string("continuing_subword_prefix").value_or("");
+  suffix_ = model.string("end_of_word_suffix").value_or("");
+  for (const char* const key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (model.string(key).value_or("").size() > kLongestToken) model.fail(key, "is too long");
+  }
+  fuses_unknown_ = model.boolean("fuse_unk").value_or(false);
+  falls_back_ = model.boolean("byte_fallback").value_or(false);
+  ignores_merges_ = model.boolean("ignore_merges").value_or(false);
+  vocabulary_ = read_vocabulary(model);
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    std::array<char, 8> name{};
+    static_cast<void>(std::snprintf(name.data(), name.size(), "<0x%02X>", byte));
+    fallback_[byte] = vocabulary_.find(name.data());
+  }
+  read_unknown(model);
+  read_merges(model);
+}
+
+void Bpe::read_unknown(const JsonValue& model) {
+  const auto name = model.string("unk_token");
+  if (!name) return;
+  unknown_ = vocabulary_.find(*name);
+  if (unknown_ != TokenTable::kNone) return;
+  // Where every byte has a token nothing is unknown, and what the file calls so is of no account.
+  for (const char32_t character : kByteCharacters) {
+    std::string text;
+    append_utf8(text, character);
+    if (vocabulary_.find(text) == TokenTable::kNone)
+      model.fail("unk_token", "is " + in_quotes(*name) + ", which vocab lacks");
+  }
+}
+
+void Bpe::read_merges(const JsonValue& model) {
+  const auto merges = model.array("merges");
+  if (!merges) model.fail("merges", "is missing, expected pairs of tokens");
+  std::uint32_t rank = 0;
+  std::string together;
+  for (const JsonValue& merge : merges->elements()) {
+    if (merge.as_string() && merge.as_string()->starts_with("#version")) continue;
+    const auto [left, right] = pair_of(merge);
+    const std::uint32_t first = vocabulary_.find(left), second = vocabulary_.find(right);
+    if (first == TokenTable::kNone) merge.fail("has " + in_quotes(left) + ", which vocab lacks");
+    if (second == TokenTable::kNone) merge.fail("has " + in_quotes(right) + ", which vocab lacks");
+    if (right.size() < prefix_.size()) merge.fail("has " + in_quotes(right) + " without the prefix of subwords");
+    together.assign(left).append(right, prefix_.size());
+    const std::uint32_t id = vocabulary_.find(together);
+    if (id == TokenTable::kNone) merge.fail("makes " + in_quotes(together) + ", which vocab lacks");
+    merges_.add(first, second, {rank++, id});
+  }
+  merges_.sort();
+}
+
+}  // namespace headlight::text

@@ -1,0 +1,99 @@
+#include "text/characters.h"
+
+#include <utf8proc.h>
+
+#include <cstdint>
+
+#include "text/published_categories.h"
+#include "text/published_versions.h"
+
+namespace headlight::text {
+
+bool is_white_space(char32_t codepoint) {
+  if (codepoint < 0x80) return codepoint == ' ' || (codepoint >= '\t' && codepoint <= '\r');
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return true;
+    default:
+      return codepoint == 0x85;
+  }
+}
+
+bool is_removed(char32_t codepoint) {
+  if (codepoint == '\t' || codepoint == '\n' || codepoint == '\r') return false;
+  if (codepoint == 0xFFFD) return true;
+  const auto value = static_cast<utf8proc_int32_t>(codepoint);
+  switch (utf8proc_category(value)) {
+    case UTF8PROC_CATEGORY_CF:
+      return !in_ranges(kKeptFormatCharacters, value);
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CO:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_stripped_mark(char32_t codepoint) {
+  const auto value = static_cast<utf8proc_int32_t>(codepoint);
+  if (utf8proc_category(value) == UTF8PROC_CATEGORY_MN) return !in_ranges(kKeptMarks, value);
+  return in_ranges(kExtraMarks, value);
+}
+
+// The blocks of CJK ideographs that BERT sets apart; not those assigned later, nor Hangul, Hiragana or Katakana. The
+// gap of 0x2B820 … 0x2B91F, and the start of 0x2B920, are the published tokenizer's own.
+bool is_ideograph(char32_t codepoint) {
+  const auto within = [codepoint](char32_t first, char32_t last) { return first <= codepoint && codepoint <= last; };
+  return within(0x4E00, 0x9FFF) || within(0x3400, 0x4DBF) || within(0x20000, 0x2A6DF) || within(0x2A700, 0x2B73F) ||
+         within(0x2B740, 0x2B81F) || within(0x2B920, 0x2CEAF) || within(0xF900, 0xFAFF) || within(0x2F800, 0x2FA1F);
+}
+
+bool is_punctuation(char32_t codepoint) {
+  if (codepoint < 0x80) {  // every ASCII symbol counts, "$" and "^" too
+    return (codepoint >= '!' && codepoint <= '/') || (codepoint >= ':' && codepoint <= '@') ||
+           (codepoint >= '[' && codepoint <= '`') || (codepoint >= '{' && codepoint <= '~');
+  }
+  const auto value = static_cast<utf8proc_int32_t>(codepoint);
+  const auto category = utf8proc_category(value);
+  if (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO)
+    return !in_ranges(kJoinedPunctuation, value);
+  return in_ranges(kExtraPunctuation, value);
+}
+
+bool is_number(char32_t codepoint) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return true;
+    default:
+      break;
+  }
+  const auto value = static_cast<std::int32_t>(codepoint);
+  return in_ranges(kLaterNumbers, value) || in_ranges(kLatestNumbers, value);
+}
+
+bool is_word_character(char32_t codepoint) {
+  const auto within = [codepoint](char32_t first, char32_t last) { return first <= codepoint && codepoint <= last; };
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:  // letters in circles and squares are symbols, and Alphabetic
+      return within(0x200C, 0x200D) || within(0x24B6, 0x24E9) || within(0x1F130, 0x1F149) || within(0x1F150, 0x1F169) ||
+             within(0x1F170, 0x1F189) || in_ranges(kLaterWordCharacters, static_cast<std::int32_t>(codepoint));
+  }
+}
+
+}  // namespace headlight::text

@@ -1,0 +1,14 @@
+// How tokens become text again.
+#pragma once
+
+#include <memory>
+
+#include "text/parts.h"
+
+namespace headlight::text {
+
+// `part` of the file: an object with the type ByteLevel, Metaspace, WordPiece, ByteFallback, Fuse, Strip, Replace,
+// BPEDecoder or Sequence. Refuses others.
+[[nodiscard]] std::unique_ptr<Decoder> read_decoder(const JsonValue& part);
+
+}  // namespace headlight::text

@@ -1,0 +1,233 @@
+#include "text/normalizers.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headlight/models/errors.h"
+#include "text/byte_characters.h"
+#include "text/characters.h"
+#include "text/precompiled.h"
+#include "text/published_versions.h"
+#include "text/unicode_forms.h"
+#include "text/utf8.h"
+
+namespace headlight::text {
+namespace {
+
+// Of each character what map(character, out) appends.
+template <class Map>
+void map_characters(std::string& text, bool& whole_front, Map map) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const bool first = at == 0;
+    map(next_code_point(text, at), out);
+    if (first && out.empty()) whole_front = false;
+  }
+  text = std::move(out);
+}
+
+void append_lower(char32_t character, std::string& out) {
+  if (character < 0x80) {
+    out += static_cast<char>(character >= 'A' && character <= 'Z' ? character + 0x20 : character);
+  } else if (character == U'\u0130') {
+    out += "i\u0307";
+  } else {
+    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
+  }
+}
+
+bool is_any_mark(char32_t character) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+      return !in_ranges(kUnknownMarks, static_cast<std::int32_t>(character));
+    default:  // marks of earlier versions
+      return character == U'\u1CF2' || character == U'\u1CF3';
+  }
+}
+
+class FormNormalizer final : public Normalizer {
+ public:
+  explicit FormNormalizer(UnicodeForm form) : form_(form) {}
+  void apply(std::string& text, bool&) const override { apply_form(text, form_); }
+
+ private:
+  UnicodeForm form_;
+};
+
+class LowercaseNormalizer final : public Normalizer {
+ public:
+  void apply(std::string& text, bool& whole_front) const override { map_characters(text, whole_front, append_lower); }
+};
+
+class StripAccentsNormalizer final : public Normalizer {
+ public:
+  void apply(std::string& text, bool& whole_front) const override {
+    map_characters(text, whole_front, [](char32_t character, std::string& out) {
+      if (!is_any_mark(character)) append_utf8(out, character);
+    });
+  }
+};
+
+class BertNormalizer final : public Normalizer {
+ public:
+  explicit BertNormalizer(const JsonValue& part) {
+    expect_keys(part, {"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
+    cleans_ = needed_boolean(part, "clean_text");
+    sets_apart_ = needed_boolean(part, "handle_chinese_chars");
+    lowers_ = needed_boolean(part, "lowercase");
+    strips_ = part.boolean("strip_accents").value_or(lowers_);
+  }
+  void apply(std::string& text, bool& whole_front) const override {
+    map_characters(text, whole_front, [this](char32_t character, std::string& out) {
+      if (cleans_ && (character == 0 || is_removed(character))) return;
+      if (cleans_ && is_white_space(character)) {
+        out += ' ';
+        return;
+      }
+      const bool apart = sets_apart_ && is_ideograph(character);
+      if (apart) out += ' ';
+      append_utf8(out, character);
+      if (apart) out += ' ';
+    });
+    if (strips_) {
+      apply_form(text, {});
+      map_characters(text, whole_front, [](char32_t character, std::string& out) {
+        if (!is_stripped_mark(character)) append_utf8(out, character);
+      });
+    }
+    if (lowers_) map_characters(text, whole_front, append_lower);
+  }
+
+ private:
+  bool cleans_, sets_apart_, lowers_, strips_;
+};
+
+class StripNormalizer final : public Normalizer {
+ public:
+  explicit StripNormalizer(const JsonValue& part) {
+    expect_keys(part, {"strip_left", "strip_right"});
+    left_ = needed_boolean(part, "strip_left");
+    right_ = needed_boolean(part, "strip_right");
+  }
+  void apply(std::string& text, bool& whole_front) const override {
+    std::size_t begin = 0, end = text.size();
+    for (std::size_t at = 0; left_ && at < end && is_white_space(next_code_point(text, at));) begin = at;
+    for (std::size_t at = end; right_ && at > begin && is_white_space(previous_code_point(text, at));) end = at;
+    if (begin > 0) whole_front = false;
+    text.erase(end);
+    text.erase(0, begin);
+  }
+
+ private:
+  bool left_, right_;
+};
+
+class ReplaceNormalizer final : public Normalizer {
+ public:
+  explicit ReplaceNormalizer(const JsonValue& part) : replacement_(part) {}
+  void apply(std::string& text, bool& whole_front) const override { replacement_.apply(text, whole_front); }
+
+ private:
+  Replacement replacement_;
+};
+
+class PrependNormalizer final : public Normalizer {
+ public:
+  explicit PrependNormalizer(const JsonValue& part) : prefix_(needed_string(part, "prepend")) {
+    expect_keys(part, {"prepend"});
+    if (prefix_.size() > kLongestToken) part.fail("prepend", "is too long");
+  }
+  void apply(std::string& text, bool&) const override {
+    if (!text.empty()) text.insert(0, prefix_);
+  }
+
+ private:
+  std::string prefix_;
+};
+
+class NmtNormalizer final : public Normalizer {
+ public:
+  void apply(std::string& text, bool& whole_front) const override {
+    map_characters(text, whole_front, [](char32_t character, std::string& out) {
+      if (is_gone(character)) return;
+      if (is_space(character)) {
+        out += ' ';
+      } else {
+        append_utf8(out, character);
+      }
+    });
+  }
+
+ private:
+  static bool is_gone(char32_t character) {
+    return (character >= 0x1 && character <= 0x8) || character == 0xB || (character >= 0xE && character <= 0x1F) ||
+           character == 0x7F || character == 0x8F || character == 0x9F;
+  }
+  static bool is_space(char32_t character) {
+    return character == 0x9 || character == 0xA || character == 0xC || character == 0xD || character == 0x1680 ||
+           (character >= 0x200B && character <= 0x200F) || character == 0x2028 || character == 0x2029 ||
+           character == 0x2581 || character == 0xFEFF || character == 0xFFFD;
+  }
+};
+
+class ByteLevelNormalizer final : public Normalizer {
+ public:
+  void apply(std::string& text, bool&) const override {
+    std::string out;
+    for (const char byte : text) append_utf8(out, kByteCharacters[static_cast<unsigned char>(byte)]);
+    text = std::move(out);
+  }
+};
+
+class SequenceNormalizer final : public Normalizer {
+ public:
+  explicit SequenceNormalizer(const JsonValue& part) {
+    expect_keys(part, {"normalizers"});
+    for (const JsonValue& one : needed_parts(part, "normalizers")) parts_.push_back(read_normalizer(one));
+  }
+  void apply(std::string& text, bool& whole_front) const override {
+    const std::size_t before = text.size();
+    for (const auto& part : parts_) {
+      part->apply(text, whole_front);
+      check_growth(before, text.size());
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<Normalizer>> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part) {
+  const std::string type = type_of(part);
+  if (type == "Sequence") return std::make_unique<SequenceNormalizer>(part);
+  if (type == "BertNormalizer") return std::make_unique<BertNormalizer>(part);
+  if (type == "Strip") return std::make_unique<StripNormalizer>(part);
+  if (type == "Replace") return std::make_unique<ReplaceNormalizer>(part);
+  if (type == "Prepend") return std::make_unique<PrependNormalizer>(part);
+  if (type == "Precompiled") return std::make_unique<Precompiled>(part);
+  if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
+    expect_keys(part, {});
+    return std::make_unique<FormNormalizer>(
+        UnicodeForm{.compatible = type.size() == 4, .composed = type.back() == 'C'});
+  }
+  const auto without_keys = [&]<class Part>(std::unique_ptr<Part> made) -> std::unique_ptr<Normalizer> {
+    expect_keys(part, {});
+    return made;
+  };
+  if (type == "Lowercase") return without_keys(std::make_unique<LowercaseNormalizer>());
+  if (type == "StripAccents") return without_keys(std::make_unique<StripAccentsNormalizer>());
+  if (type == "Nmt") return without_keys(std::make_unique<NmtNormalizer>());
+  if (type == "ByteLevel") return without_keys(std::make_unique<ByteLevelNormalizer>());
+  part.fail("type", "is " + models::in_quotes(type) + ", no normalizer that is known");
+}
+
+}  // namespace headlight::text

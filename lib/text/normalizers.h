@@ -1,0 +1,32 @@
+// What a text becomes before it is split.
+#pragma once
+
+#include <memory>
+
+#include "text/parts.h"
+
+namespace headlight::text {
+
+// `key` of the file: an object with the type BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents,
+// Replace, Prepend, Precompiled, Nmt, ByteLevel or Sequence. Refuses others.
+[[nodiscard]] std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part);
+
+// What is replaced in a text: a text, or one of the regular expressions that published files have, " {2,}" and "\s+".
+class Replacement {
+ public:
+  explicit Replacement(const JsonValue& part);
+  void apply(std::string& text, bool& whole_front) const;
+
+ private:
+  enum class Kind { text, spaces, white_space };
+  // Where the next match begins and ends, from `at` on; npos where there is none.
+  struct Match {
+    std::size_t begin, end;
+  };
+  [[nodiscard]] Match find(std::string_view text, std::size_t at) const;
+
+  Kind kind_ = Kind::text;
+  std::string pattern_, content_;
+};
+
+}  // namespace headlight::text

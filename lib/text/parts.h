@@ -1,0 +1,94 @@
+// What a tokenizer is made of: the parts that tokenizer.json names. Each is made by its file's read_…(), of the JSON
+// object of its key, and is immutable then.
+//
+//   text ─ AddedTokens (raw) ─ Normalizer ─ AddedTokens (normalized) ─ PreTokenizer ─ Model ─ PostProcessor ─ ids
+//   ids ─ tokens ─ Decoder ─ text
+//
+// Texts between them are UTF-8. A piece is a part of the text that the model makes tokens of by itself.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "files/json_value.h"
+
+namespace headlight::text {
+
+using models::JsonValue;
+
+// Ids are below that.
+inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
+// Bytes of a token.
+inline constexpr std::size_t kLongestToken = 1024;
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  // `whole_front`: becomes false where the text's first character is taken away.
+  virtual void apply(std::string& text, bool& whole_front) const = 0;
+};
+
+// Takes pieces one after another.
+class PieceSink {
+ public:
+  virtual ~PieceSink() = default;
+  // `first`: the piece begins where the text does. Valid during the call.
+  virtual void take(std::string_view piece, bool first) = 0;
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  // `piece` is not empty; empty pieces may come out of it.
+  virtual void split(std::string_view piece, bool first, PieceSink& out) const = 0;
+};
+
+// Memory of a model that lasts over the pieces of a call.
+struct Scratch {
+  std::vector<std::uint32_t> symbols, next, previous;
+  std::vector<std::uint32_t> ends;  // where each symbol ends in the piece
+  std::vector<std::uint64_t> heap;
+  std::vector<double> scores;
+  std::string text;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const = 0;
+  [[nodiscard]] virtual std::optional<std::int64_t> id(std::string_view token) const = 0;
+  [[nodiscard]] virtual const std::string* token(std::int64_t id) const = 0;
+  // How many tokens it has, and one more than the largest id.
+  [[nodiscard]] virtual std::int64_t count() const = 0;
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  virtual void apply(std::vector<std::string>& tokens) const = 0;
+};
+
+// The type of a part; refuses one without.
+[[nodiscard]] std::string type_of(const JsonValue& part);
+// Refuses a member that is not one of these, "type" aside.
+void expect_keys(const JsonValue& part, std::initializer_list<std::string_view> keys);
+// Members that must be there.
+[[nodiscard]] std::string needed_string(const JsonValue& part, std::string_view key);
+[[nodiscard]] bool needed_boolean(const JsonValue& part, std::string_view key);
+// One character, which must be there.
+[[nodiscard]] char32_t needed_character(const JsonValue& part, std::string_view key);
+// Refuses a part that is made of more than 64, or in which more than four write their pieces anew, as Metaspace and
+// ByteLevel do.
+void expect_few_parts(const JsonValue& part);
+// Throws std::invalid_argument where a text of so many bytes has become one of far more.
+void check_growth(std::size_t before, std::size_t after);
+// The parts of a Sequence.
+[[nodiscard]] std::vector<JsonValue> needed_parts(const JsonValue& sequence, std::string_view key);
+
+}  // namespace headlight::text

@@ -1,0 +1,132 @@
+#include "text/pipeline.h"
+
+#include "headlight/models/errors.h"
+#include "text/bpe.h"
+#include "text/decoders.h"
+#include "text/normalizers.h"
+#include "text/pre_tokenizers.h"
+#include "text/unigram.h"
+#include "text/word_pieces.h"
+
+namespace headlight::text {
+namespace {
+
+using models::in_quotes;
+
+std::unique_ptr<Model> read_model(const JsonValue& document, bool& takes_bytes) {
+  const auto model = document.object("model");
+  if (!model) document.fail("model", "is missing");
+  std::string type = model->string("type").value_or("");
+  // The oldest files do not say.
+  if (type.empty()) type = model->contains("merges") ? "BPE" : model->array("vocab") ? "Unigram" : "WordPiece";
+  if (type == "BPE") {
+    auto bpe = std::make_unique<Bpe>(*model);
+    takes_bytes = takes_bytes && bpe->take_bytes();
+    bpe->prepare();
+    return bpe;
+  }
+  takes_bytes = false;
+  if (type == "Unigram") return std::make_unique<Unigram>(*model);
+  if (type == "WordPiece") return std::make_unique<WordPieces>(*model);
+  model->fail("type", "is " + in_quotes(type) + ", expected WordPiece, BPE or Unigram");
+}
+
+// Appends the ids of a text: of added tokens, and of what the model makes of the pieces between them.
+class Ids final : public PieceSink {
+ public:
+  Ids(const Pipeline& pipeline, std::vector<std::int64_t>& ids) : pipeline_(pipeline), ids_(ids) {}
+
+  void take_text(std::string_view text) {
+    take_matches(pipeline_.added->raw(), text, true,
+                 [this](std::string_view part, bool first) { normalize(part, first); });
+  }
+  void take(std::string_view piece, bool) override { pipeline_.model->append(piece, scratch_, ids_); }
+
+ private:
+  // The tokens of a text, and what take_rest(part, first) makes of what lies between them.
+  template <class Take>
+  void take_matches(const AddedTokens& tokens, std::string_view text, bool first, Take take_rest) {
+    std::size_t at = 0;
+    const auto take_until = [&](std::size_t end) {
+      if (end > at) take_rest(text.substr(at, end - at), first && at == 0);
+    };
+    if (!tokens.empty()) {
+      AddedTokens::Search search(tokens, text);
+      for (auto match = search.next(); match.id >= 0; match = search.next()) {
+        take_until(match.begin);
+        ids_.push_back(match.id);
+        at = match.end;
+      }
+    }
+    take_until(text.size());
+  }
+
+  void normalize(std::string_view part, bool first) {
+    const auto take_piece = [this](std::string_view piece, bool begins) { split(piece, begins); };
+    if (pipeline_.normalizer == nullptr) return take_matches(pipeline_.added->normalized(), part, first, take_piece);
+    normalized_ = part;
+    bool whole_front = true;
+    pipeline_.normalizer->apply(normalized_, whole_front);
+    check_growth(part.size(), normalized_.size());
+    take_matches(pipeline_.added->normalized(), normalized_, first && whole_front, take_piece);
+  }
+
+  void split(std::string_view piece, bool first) {
+    if (pipeline_.pre_tokenizer == nullptr) return take(piece, first);
+    pipeline_.pre_tokenizer->split(piece, first, *this);
+  }
+
+  const Pipeline& pipeline_;
+  std::vector<std::int64_t>& ids_;
+  std::string normalized_;
+  Scratch scratch_;
+};
+
+}  // namespace
+
+Pipeline::Pipeline(const JsonValue& document) {
+  expect_keys(document, {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                         "post_processor", "decoder", "model"});
+  if (const auto version = document.string("version"); version && *version != "1.0") {
+    document.fail("version", "is " + in_quotes(*version) + ", expected 1.0");
+  }
+  const auto part = [&](const char* key) {
+    auto found = document.object(key);
+    if (found) expect_few_parts(*found);
+    return found;
+  };
+  // Small parts first: a file of another kind is refused before its vocabulary is read.
+  if (const auto found = part("normalizer")) normalizer = read_normalizer(*found);
+  const auto splitter = part("pre_tokenizer");
+  bool takes_bytes = splitter && ends_with_byte_level(*splitter);
+  if (splitter) pre_tokenizer = read_pre_tokenizer(*splitter, false);
+  if (const auto found = part("decoder")) decoder = read_decoder(*found);
+  model = read_model(document, takes_bytes);
+  if (takes_bytes) pre_tokenizer = read_pre_tokenizer(*splitter, true);
+  added.emplace(document, *model, normalizer.get());
+  if (const auto found = part("post_processor")) {
+    processor = read_post_processor(*found, [this](std::int64_t id) { return token(id) != nullptr; });
+  }
+}
+
+void Pipeline::append(std::string_view text, std::vector<std::int64_t>& ids) const { Ids(*this, ids).take_text(text); }
+
+std::vector<std::int64_t> Pipeline::around(const std::vector<TemplatePart>& parts, SpecialTokens special,
+                                           std::string_view first, std::string_view second) const {
+  std::vector<std::int64_t> ids;
+  for (const TemplatePart& part : parts) {
+    switch (part.kind) {
+      case TemplatePart::Kind::first_text:
+        append(first, ids);
+        break;
+      case TemplatePart::Kind::second_text:
+        append(second, ids);
+        break;
+      default:
+        if (special == SpecialTokens::with) ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+    }
+  }
+  return ids;
+}
+
+}  // namespace headlight::text

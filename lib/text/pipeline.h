@@ -1,0 +1,38 @@
+// The parts of a tokenizer, one behind another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/text/tokenizer.h"
+#include "text/added_vocabulary.h"
+#include "text/parts.h"
+#include "text/post_processor.h"
+
+namespace headlight::text {
+
+// Its members are made in this order.
+struct Pipeline {
+  explicit Pipeline(const JsonValue& document);
+
+  void append(std::string_view text, std::vector<std::int64_t>& ids) const;
+  [[nodiscard]] std::vector<std::int64_t> around(const std::vector<TemplatePart>& parts, SpecialTokens special,
+                                                 std::string_view first, std::string_view second) const;
+  [[nodiscard]] const std::string* token(std::int64_t id) const {
+    const std::string* const found = added->token(id);
+    return found != nullptr ? found : model->token(id);
+  }
+
+  std::unique_ptr<Normalizer> normalizer;
+  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  std::unique_ptr<Model> model;
+  std::optional<AddedVocabulary> added;
+  PostProcessor processor;
+  std::unique_ptr<Decoder> decoder;
+};
+
+}  // namespace headlight::text

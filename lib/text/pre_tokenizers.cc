@@ -1,0 +1,291 @@
+#include "text/pre_tokenizers.h"
+
+#include <utf8proc.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headlight/models/errors.h"
+#include "text/byte_characters.h"
+#include "text/characters.h"
+#include "text/pieces.h"
+#include "text/split_patterns.h"
+
+namespace headlight::text {
+
+Behavior read_behavior(const JsonValue& part, std::string_view key) {
+  const std::string name = needed_string(part, key);
+  if (name == "Isolated") return Behavior::isolated;
+  if (name == "Removed") return Behavior::removed;
+  if (name == "Contiguous") return Behavior::contiguous;
+  if (name == "MergedWithPrevious") return Behavior::merged_with_previous;
+  if (name == "MergedWithNext") return Behavior::merged_with_next;
+  part.fail(key, "is " + models::in_quotes(name) + ", no behaviour that is known");
+}
+
+namespace {
+
+void split_matches(std::string_view text, bool first, SplitPattern match, PieceSink& out) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = match(text, at);
+    out.take(text.substr(at, end - at), first && at == 0);
+    at = end;
+  }
+}
+
+class BertSplitter final : public PreTokenizer {
+ public:
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    std::size_t begin = 0;  // of the word
+    const auto give = [&](std::size_t end) {
+      if (end > begin) out.take(piece.substr(begin, end - begin), first && begin == 0);
+    };
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t before = at;
+      const char32_t character = next_code_point(piece, at);
+      const bool mark = is_punctuation(character);
+      if (!mark && !is_white_space(character)) continue;
+      give(before);
+      begin = mark ? before : at;
+      if (mark) give(at);
+      begin = at;
+    }
+    give(piece.size());
+  }
+};
+
+class ByteLevelSplitter final : public PreTokenizer {
+ public:
+  ByteLevelSplitter(const JsonValue& part, bool keeps_bytes) : keeps_bytes_(keeps_bytes) {
+    expect_keys(part, {"add_prefix_space", "trim_offsets", "use_regex"});
+    prefixes_ = needed_boolean(part, "add_prefix_space");
+    splits_ = part.boolean("use_regex").value_or(true);
+  }
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    std::string prefixed;
+    if (prefixes_ && piece[0] != ' ') piece = prefixed.append(" ").append(piece);
+    if (keeps_bytes_) return split_bytes(piece, first, out);
+    Writer writer(out);
+    split_bytes(piece, first, writer);
+  }
+
+ private:
+  // Writes bytes as characters.
+  class Writer final : public PieceSink {
+   public:
+    explicit Writer(PieceSink& out) : out_(out) {}
+    void take(std::string_view piece, bool first) override {
+      text_.clear();
+      for (const char byte : piece) append_utf8(text_, kByteCharacters[static_cast<unsigned char>(byte)]);
+      out_.take(text_, first);
+    }
+
+   private:
+    PieceSink& out_;
+    std::string text_;
+  };
+
+  void split_bytes(std::string_view piece, bool first, PieceSink& out) const {
+    if (splits_) return split_matches(piece, first, match_gpt2, out);
+    out.take(piece, first);
+  }
+
+  bool keeps_bytes_, prefixes_ = false, splits_ = true;
+};
+
+class MetaspaceSplitter final : public PreTokenizer {
+ public:
+  explicit MetaspaceSplitter(const JsonValue& part) {
+    expect_keys(part, {"replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
+    append_utf8(space_, needed_character(part, "replacement"));
+    const std::string scheme = part.string("prepend_scheme").value_or("always");
+    always_ = scheme == "always";
+    prefixes_ = always_ || scheme == "first";
+    if (!prefixes_ && scheme != "never") part.fail("prepend_scheme", "is " + models::in_quotes(scheme));
+    if (part.boolean("add_prefix_space") == false && prefixes_) {
+      if (part.contains("prepend_scheme")) part.fail("add_prefix_space", "is not what prepend_scheme says");
+      part.fail("prepend_scheme", "is missing, beside add_prefix_space");
+    }
+    splits_ = part.boolean("split").value_or(true);
+  }
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    std::string text;
+    text.reserve(piece.size() + piece.size() / 2 + space_.size());
+    const bool has_space = piece[0] == ' ' || piece.starts_with(space_);
+    if (prefixes_ && (always_ || first) && !has_space) text = space_;
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t end = std::min(piece.find(' ', at), piece.size());
+      text.append(piece, at, end - at);
+      if (end < piece.size()) text += space_;
+      at = end + 1;
+    }
+    if (!splits_) return out.take(text, first);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(space_, at + 1), text.size());
+      out.take(std::string_view(text).substr(at, end - at), first && at == 0);
+      at = end;
+    }
+  }
+
+ private:
+  std::string space_;
+  bool always_, prefixes_, splits_;
+};
+
+class DigitsSplitter final : public PreTokenizer {
+ public:
+  explicit DigitsSplitter(const JsonValue& part) {
+    expect_keys(part, {"individual_digits"});
+    behavior_ = needed_boolean(part, "individual_digits") ? Behavior::isolated : Behavior::contiguous;
+  }
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    split_characters(piece, first, behavior_, out, is_number);
+  }
+
+ private:
+  Behavior behavior_;
+};
+
+class PunctuationSplitter final : public PreTokenizer {
+ public:
+  explicit PunctuationSplitter(const JsonValue& part) {
+    expect_keys(part, {"behavior"});
+    behavior_ = part.contains("behavior") ? read_behavior(part, "behavior") : Behavior::isolated;
+  }
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    split_characters(piece, first, behavior_, out, is_punctuation);
+  }
+
+ private:
+  Behavior behavior_;
+};
+
+class WhitespaceSplitSplitter final : public PreTokenizer {
+ public:
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    split_characters(piece, first, Behavior::removed, out, is_white_space);
+  }
+};
+
+// \w+|[^\w\s]+
+class WhitespaceSplitter final : public PreTokenizer {
+ public:
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    enum class Kind { space, word, other };
+    Pieces pieces(piece, first, Behavior::removed, out);
+    Kind last = Kind::space;
+    for (std::size_t at = 0, begin = 0; at < piece.size(); begin = at) {
+      const char32_t character = next_code_point(piece, at);
+      const Kind kind = is_word_character(character) ? Kind::word
+                        : is_white_space(character)  ? Kind::space
+                                                     : Kind::other;
+      if (kind != last) pieces.add(begin, last == Kind::space);
+      last = kind;
+    }
+    pieces.add(piece.size(), last == Kind::space);
+    pieces.finish();
+  }
+};
+
+class SplitSplitter final : public PreTokenizer {
+ public:
+  explicit SplitSplitter(const JsonValue& part) {
+    expect_keys(part, {"pattern", "behavior", "invert"});
+    behavior_ = read_behavior(part, "behavior");
+    inverts_ = needed_boolean(part, "invert");
+    const auto pattern = part.object("pattern");
+    if (!pattern) part.fail("pattern", "is missing, expected an object");
+    expect_keys(*pattern, {"String", "Regex"});
+    if (const auto regex = pattern->string("Regex")) {
+      match_ = find_split_pattern(*regex);
+      if (match_ == nullptr) {
+        pattern->fail("Regex", "is " + models::in_quotes(*regex) + ", expected that of GPT-2, Llama 3 or Qwen 2");
+      }
+      return;
+    }
+    text_ = needed_string(*pattern, "String");
+    if (text_.empty()) pattern->fail("String", "is empty");
+  }
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    if (match_ != nullptr && behavior_ == Behavior::isolated) return split_matches(piece, first, match_, out);
+    Pieces pieces(piece, first, behavior_, out);
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t begin = match_ != nullptr ? at : std::min(piece.find(text_, at), piece.size());
+      const std::size_t end = match_ != nullptr ? match_(piece, at) : std::min(begin + text_.size(), piece.size());
+      pieces.add(begin, inverts_);
+      pieces.add(end, !inverts_);
+      at = end;
+    }
+    pieces.finish();
+  }
+
+ private:
+  SplitPattern match_ = nullptr;
+  std::string text_;
+  Behavior behavior_;
+  bool inverts_;
+};
+
+class SequenceSplitter final : public PreTokenizer {
+ public:
+  SequenceSplitter(const JsonValue& part, bool keeps_bytes) {
+    expect_keys(part, {"pretokenizers"});
+    const std::vector<JsonValue> parts = needed_parts(part, "pretokenizers");
+    for (const JsonValue& one : parts) {
+      const bool last = parts_.size() + 1 == parts.size();
+      parts_.push_back(read_pre_tokenizer(one, keeps_bytes && last));
+    }
+  }
+  void split(std::string_view piece, bool first, PieceSink& out) const override {
+    Link(*this, 0, out).take(piece, first);
+  }
+
+ private:
+  // Takes pieces for the part of that number.
+  class Link final : public PieceSink {
+   public:
+    Link(const SequenceSplitter& sequence, std::size_t number, PieceSink& out)
+        : sequence_(sequence), number_(number), out_(out) {}
+    void take(std::string_view piece, bool first) override {
+      if (piece.empty()) return;
+      if (number_ == sequence_.parts_.size()) return out_.take(piece, first);
+      Link next(sequence_, number_ + 1, out_);
+      sequence_.parts_[number_]->split(piece, first, next);
+    }
+
+   private:
+    const SequenceSplitter& sequence_;
+    std::size_t number_;
+    PieceSink& out_;
+  };
+
+  std::vector<std::unique_ptr<PreTokenizer>> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes) {
+  const std::string type = type_of(part);
+  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes);
+  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes);
+  if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
+  if (type == "Digits") return std::make_unique<DigitsSplitter>(part);
+  if (type == "Punctuation") return std::make_unique<PunctuationSplitter>(part);
+  if (type == "Split") return std::make_unique<SplitSplitter>(part);
+  if (type == "BertPreTokenizer" || type == "Whitespace" || type == "WhitespaceSplit") {
+    expect_keys(part, {});
+    if (type == "BertPreTokenizer") return std::make_unique<BertSplitter>();
+    if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>();
+    return std::make_unique<WhitespaceSplitSplitter>();
+  }
+  part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");
+}
+
+bool ends_with_byte_level(const JsonValue& part) {
+  if (part.string("type") == "ByteLevel") return true;
+  const auto parts = part.array("pretokenizers");
+  return parts && !parts->elements().empty() && ends_with_byte_level(parts->elements().back());
+}
+
+}  // namespace headlight::text

@@ -1,0 +1,17 @@
+// How a text is split into pieces.
+#pragma once
+
+#include <memory>
+
+#include "text/parts.h"
+
+namespace headlight::text {
+
+// `part` of the file: an object with the type BertPreTokenizer, ByteLevel, Metaspace, Digits, Punctuation, Split,
+// Whitespace, WhitespaceSplit or Sequence. Refuses others.
+// `keep_bytes`: a ByteLevel at the end gives pieces as bytes, and not as the characters that it writes them as.
+[[nodiscard]] std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes);
+// Whether there is a ByteLevel at the end.
+[[nodiscard]] bool ends_with_byte_level(const JsonValue& part);
+
+}  // namespace headlight::text

@@ -1,0 +1,144 @@
+#include "text/precompiled.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+
+#include "text/utf8.h"
+
+namespace headlight::text {
+namespace {
+
+// Clusters of fewer bytes are looked for whole, before their characters.
+constexpr std::size_t kLongCluster = 6;
+constexpr std::size_t kLongestResult = 256;
+
+int digit_of(char letter) {
+  if (letter >= 'A' && letter <= 'Z') return letter - 'A';
+  if (letter >= 'a' && letter <= 'z') return letter - 'a' + 26;
+  if (letter >= '0' && letter <= '9') return letter - '0' + 52;
+  return letter == '+' ? 62 : letter == '/' ? 63 : -1;
+}
+
+// Base64, with or without the padding.
+std::string bytes_of(std::string_view text, const JsonValue& part) {
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 3);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : text) {
+    const int digit = digit_of(letter);
+    if (digit < 0) part.fail("precompiled_charsmap", "is no base64");
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xFF);
+  }
+  return bytes;
+}
+
+std::uint32_t word_at(std::string_view bytes, std::size_t at) {
+  std::uint32_t word = 0;
+  for (std::size_t n = 4; n-- > 0;) word = word << 8 | static_cast<unsigned char>(bytes[at + n]);
+  return word;
+}
+
+// A unit of Darts' double array. The children of a node lie at its place XOR its offset XOR their byte; a leaf, whose
+// byte is 0, holds a value.
+struct Unit {
+  std::uint32_t bits;
+  [[nodiscard]] bool has_leaf() const noexcept { return (bits >> 8 & 1) != 0; }
+  [[nodiscard]] std::uint32_t value() const noexcept { return bits & 0x7FFFFFFF; }
+  [[nodiscard]] std::uint32_t label() const noexcept { return bits & 0x800000FF; }
+  [[nodiscard]] std::uint32_t offset() const noexcept { return bits >> 10 << ((bits & 0x200) >> 6); }
+};
+
+}  // namespace
+
+Precompiled::Precompiled(const JsonValue& part) {
+  expect_keys(part, {"precompiled_charsmap"});
+  const std::string bytes = bytes_of(needed_string(part, "precompiled_charsmap"), part);
+  const std::size_t size = bytes.size() < 4 ? 0 : word_at(bytes, 0);
+  if (bytes.size() < 4 || size % 4 != 0 || size > bytes.size() - 4) {
+    part.fail("precompiled_charsmap", "has no table of the size that it says");
+  }
+  for (std::size_t at = 4; at < size + 4; at += 4) units_.push_back(word_at(bytes, at));
+  results_ = bytes.substr(size + 4);
+  if (first_invalid(results_) != results_.size()) part.fail("precompiled_charsmap", "holds what is not UTF-8");
+  for (std::size_t begin = 0, end = 0; begin < results_.size(); begin = end + 1) {
+    end = std::min(results_.find('\0', begin), results_.size());
+    if (end - begin > kLongestResult) part.fail("precompiled_charsmap", "makes a character too long");
+  }
+  for (std::size_t letter = 0; letter < keeps_.size(); ++letter) {
+    const auto byte = static_cast<char>(letter);
+    keeps_[letter] = byte != '\r' && !find({&byte, 1});
+  }
+}
+
+std::optional<std::string_view> Precompiled::find(std::string_view text) const {
+  if (units_.empty()) return std::nullopt;
+  std::size_t place = Unit{units_[0]}.offset();
+  for (const char byte : text) {
+    const auto label = static_cast<unsigned char>(byte);
+    place ^= label;
+    if (label == 0 || place >= units_.size()) return std::nullopt;
+    const Unit unit{units_[place]};
+    if (unit.label() != label) return std::nullopt;
+    place ^= unit.offset();
+    if (!unit.has_leaf()) continue;
+    if (place >= units_.size()) return std::nullopt;
+    const std::size_t begin = Unit{units_[place]}.value();
+    if (begin >= results_.size() || (static_cast<unsigned char>(results_[begin]) & 0xC0) == 0x80) return std::nullopt;
+    return std::string_view(results_).substr(begin, results_.find('\0', begin) - begin);
+  }
+  return std::nullopt;
+}
+
+void Precompiled::append(std::string_view cluster, std::string& out) const {
+  if (cluster.size() < kLongCluster) {
+    if (const auto result = find(cluster)) {
+      out += *result;
+      return;
+    }
+  }
+  for (std::size_t at = 0; at < cluster.size();) {
+    const std::string_view character = cluster.substr(at, size_of_code_point(cluster[at]));
+    out += find(character).value_or(character);
+    at += character.size();
+  }
+}
+
+void Precompiled::apply(std::string& text, bool& whole_front) const {
+  std::string out;
+  out.reserve(text.size());
+  const auto is_plain = [&](std::size_t at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    return byte < 0x80 && keeps_[byte];
+  };
+  const auto is_ascii = [&](std::size_t at) { return static_cast<unsigned char>(text[at]) < 0x80; };
+  for (std::size_t begin = 0; begin < text.size();) {
+    // A letter of ASCII before another one is a cluster.
+    std::size_t end = begin;
+    while (end < text.size() && is_plain(end) && (end + 1 == text.size() || is_ascii(end + 1))) ++end;
+    out.append(text, begin, end - begin);
+    if (end == text.size()) break;
+    begin = end;
+    utf8proc_int32_t state = 0;
+    auto last = static_cast<utf8proc_int32_t>(next_code_point(text, end));
+    while (end < text.size()) {
+      std::size_t behind = end;
+      const auto next = static_cast<utf8proc_int32_t>(next_code_point(text, behind));
+      if (utf8proc_grapheme_break_stateful(last, next, &state)) break;
+      last = next;
+      end = behind;
+    }
+    append(std::string_view(text).substr(begin, end - begin), out);
+    if (begin == 0 && out.empty()) whole_front = false;
+    begin = end;
+  }
+  text = std::move(out);
+}
+
+}  // namespace headlight::text

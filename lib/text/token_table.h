@@ -1,0 +1,73 @@
+// Ids by token, and what two tokens become.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace headlight::text {
+
+// Tokens lie in buckets, and are sorted within each: however a file chooses its tokens, a search takes no more than the
+// logarithm of their number.
+class TokenTable {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // Of tokens that are the same the last one counts.
+  void add(std::string_view token, std::uint32_t id);
+  // After the last add().
+  void sort();
+  // kNone where there is none.
+  [[nodiscard]] std::uint32_t find(std::string_view token) const noexcept;
+
+ private:
+  struct Entry {
+    std::uint32_t tag;  // a hash
+    std::uint32_t begin, size, id;
+  };
+  [[nodiscard]] std::string_view text(const Entry& entry) const noexcept {
+    return std::string_view(texts_).substr(entry.begin, entry.size);
+  }
+
+  std::string texts_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> first_;  // [2^(32 − shift_) + 1]: of each bucket
+  int shift_ = 32;
+};
+
+class PairTable {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct Merge {
+    std::uint32_t rank = kNone;  // the lowest merges first
+    std::uint32_t id = kNone;
+  };
+
+  // Of pairs that are the same the last one counts.
+  void add(std::uint32_t left, std::uint32_t right, Merge merge) { entries_.push_back({key_of(left, right), merge}); }
+  void sort();
+  [[nodiscard]] Merge find(std::uint32_t left, std::uint32_t right) const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  // The id of each merge.
+  template <class Take>
+  void for_each_id(Take take) const {
+    for (const Entry& entry : entries_) take(entry.merge.id);
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t key;
+    Merge merge;
+  };
+  [[nodiscard]] static std::uint64_t key_of(std::uint32_t left, std::uint32_t right) noexcept {
+    return std::uint64_t{left} << 32 | right;
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> first_;
+  int shift_ = 64;
+};
+
+}  // namespace headlight::text

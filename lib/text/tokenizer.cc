@@ -1,0 +1,91 @@
+#include "headlight/text/tokenizer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+
+#include "files/input_file.h"
+#include "files/json_value.h"
+#include "text/pipeline.h"
+#include "text/utf8.h"
+
+namespace headlight::text {
+namespace {
+
+constexpr std::size_t kLongestText = (std::size_t{1} << 31) - 1;
+
+void check_text(std::string_view text, const char* name) {
+  if (text.size() > kLongestText) {
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(text.size()) +
+                                " bytes, expected less than 2^31");
+  }
+  if (const std::size_t at = first_invalid(text); at != text.size()) {
+    throw std::invalid_argument(std::string(name) + " is not UTF-8 at its byte " + std::to_string(at));
+  }
+}
+
+}  // namespace
+
+struct Tokenizer::State : Pipeline {
+  using Pipeline::Pipeline;
+};
+
+Tokenizer Tokenizer::read(const std::string& path) {
+  std::error_code none;
+  std::string file = path;
+  if (std::filesystem::is_directory(path, none)) {
+    file += file.ends_with('/') ? "" : "/";
+    file += "tokenizer.json";
+  }
+  return parse(models::read_text(file, JsonValue::kLargestFile), file);
+}
+
+Tokenizer Tokenizer::parse(std::string_view json, std::string_view source) {
+  return Tokenizer(std::make_shared<const State>(JsonValue::parse_object(std::string(source), std::string(json))));
+}
+
+std::vector<std::int64_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
+  check_text(text, "text");
+  return state_->around(state_->processor.single, special, text, {});
+}
+
+std::vector<std::int64_t> Tokenizer::encode_pair(std::string_view first, std::string_view second,
+                                                 SpecialTokens special) const {
+  check_text(first, "first");
+  check_text(second, "second");
+  return state_->around(state_->processor.pair, special, first, second);
+}
+
+std::string Tokenizer::decode(const std::vector<std::int64_t>& ids, SpecialTokens special) const {
+  std::vector<std::string> tokens;
+  for (std::size_t n = 0; n < ids.size(); ++n) {
+    const std::string* const token = state_->token(ids[n]);
+    if (token == nullptr) {
+      throw std::invalid_argument("ids[" + std::to_string(n) + "] is " + std::to_string(ids[n]) +
+                                  ", expected the id of a token");
+    }
+    if (special == SpecialTokens::with || !state_->added->is_special(*token)) tokens.push_back(*token);
+  }
+  std::string text;
+  if (state_->decoder != nullptr) state_->decoder->apply(tokens);
+  for (const std::string& token : tokens) {
+    if (state_->decoder == nullptr && &token != &tokens.front()) text += ' ';
+    text += token;
+  }
+  return text;
+}
+
+std::optional<std::string> Tokenizer::token(std::int64_t id) const {
+  const std::string* const found = state_->token(id);
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+std::optional<std::int64_t> Tokenizer::id(std::string_view token) const {
+  const auto found = state_->added->id(token);
+  return found ? found : state_->model->id(token);
+}
+
+std::int64_t Tokenizer::size() const noexcept { return std::max(state_->model->size(), state_->added->size()); }
+
+}  // namespace headlight::text

@@ -1,0 +1,119 @@
+#include "text/unigram.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "text/utf8.h"
+
+namespace headlight::text {
+namespace {
+
+// What an unknown character costs beyond the rarest token.
+constexpr double kUnknownPenalty = 10.0;
+// No sum of so many is infinite.
+constexpr double kLargestScore = 1e100;
+constexpr double kUnreached = -std::numeric_limits<double>::infinity();
+
+double score_of(const JsonValue& entry, const std::vector<JsonValue>& parts) {
+  const auto score = parts.size() == 2 && parts[0].as_string() ? parts[1].as_number() : std::nullopt;
+  if (!score || !(std::abs(*score) <= kLargestScore)) entry.fail("is no token with its score");
+  return *score;
+}
+
+}  // namespace
+
+Unigram::Unigram(const JsonValue& model) {
+  expect_keys(model, {"vocab", "unk_id", "byte_fallback"});
+  const auto tokens = model.array("vocab");
+  if (!tokens) model.fail("vocab", "is missing, expected tokens and their scores");
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const JsonValue& entry : tokens->elements()) {
+    const std::vector<JsonValue> parts = entry.elements();
+    scores_.push_back(score_of(entry, parts));
+    lowest = std::min(lowest, scores_.back());
+    vocabulary_.add(*parts[0].as_string(), static_cast<std::int64_t>(scores_.size()) - 1, entry);
+  }
+  vocabulary_.sort();
+  unknown_score_ = lowest - kUnknownPenalty;
+  const std::int64_t unknown = model.integer("unk_id").value_or(-1);
+  if (vocabulary_.token(unknown) == nullptr) model.fail("unk_id", "is not the id of a token");
+  unknown_ = static_cast<std::uint32_t>(unknown);
+  falls_back_ = model.boolean("byte_fallback").value_or(false);
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    std::array<char, 8> name{};
+    static_cast<void>(std::snprintf(name.data(), name.size(), "<0x%02X>", byte));
+    fallback_[byte] = vocabulary_.find(name.data());
+  }
+  vocabulary_.for_each([&](const std::string& token, std::uint32_t id) { tokens_.add(token, id); });
+  tokens_.build();
+}
+
+// scores[n], previous[n], symbols[n]: of the best way to build the first n bytes its score, where its last token
+// begins, and that token.
+void Unigram::search(std::string_view piece, Scratch& scratch) const {
+  scratch.scores.assign(piece.size() + 1, kUnreached);
+  scratch.previous.resize(piece.size() + 1);
+  scratch.symbols.resize(piece.size() + 1);
+  scratch.scores[0] = 0.0;
+  for (std::size_t begin = 0; begin < piece.size();) {
+    const double score = scratch.scores[begin];
+    const std::size_t character = begin + size_of_code_point(piece[begin]);
+    const auto offer = [&](std::size_t end, double sum, std::uint32_t id) {
+      if (!(sum > scratch.scores[end])) return;
+      scratch.scores[end] = sum;
+      scratch.previous[end] = static_cast<std::uint32_t>(begin);
+      scratch.symbols[end] = id;
+    };
+    bool single = false;
+    std::uint32_t node = Trie::kRoot;
+    for (std::size_t at = begin; at < piece.size();) {
+      node = tokens_.child(node, piece[at++]);
+      if (node == Trie::kRoot) break;
+      const std::uint32_t id = tokens_.id(node);
+      if (id == Trie::kNone) continue;
+      offer(at, score + scores_[id], id);
+      single = single || at == character;
+    }
+    if (!single) offer(character, score + unknown_score_, unknown_);
+    begin = character;
+  }
+}
+
+void Unigram::append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const {
+  search(piece, scratch);
+  // From the end to the beginning.
+  std::vector<std::uint32_t>& ends = scratch.ends;
+  ends.clear();
+  for (std::size_t end = piece.size(); end > 0; end = scratch.previous[end]) {
+    ends.push_back(static_cast<std::uint32_t>(end));
+  }
+  std::size_t begin = 0;
+  for (std::size_t n = ends.size(); n-- > 0;) {
+    const std::uint32_t id = scratch.symbols[ends[n]];
+    if (id != unknown_) {
+      ids.push_back(id);
+      begin = ends[n];
+      continue;
+    }
+    // Unknown characters side by side are one token.
+    if (n > 0 && scratch.symbols[ends[n - 1]] == unknown_) continue;
+    append_unknown(piece.substr(begin, ends[n] - begin), ids);
+    begin = ends[n];
+  }
+}
+
+void Unigram::append_unknown(std::string_view text, std::vector<std::int64_t>& ids) const {
+  const std::uint32_t id = text.size() <= kLongestToken ? vocabulary_.find(text) : TokenTable::kNone;
+  if (id != TokenTable::kNone) return ids.push_back(id);
+  const auto fallback = [this](char byte) { return fallback_[static_cast<unsigned char>(byte)]; };
+  if (falls_back_ &&
+      std::none_of(text.begin(), text.end(), [&](char byte) { return fallback(byte) == TokenTable::kNone; })) {
+    for (const char byte : text) ids.push_back(fallback(byte));
+    return;
+  }
+  ids.push_back(unknown_);
+}
+
+}  // namespace headlight::text

@@ -1,0 +1,95 @@
+// headlight tokenize: the tokens of texts by the tokenizer.json of any published model.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headlight/models/errors.h"
+#include "headlight/text/tokenizer.h"
+#include "tools/headlight/commands/commands.h"
+#include "tools/headlight/support/json.h"
+#include "tools/headlight/support/line_stream.h"
+#include "tools/headlight/support/model_arguments.h"
+#include "tools/headlight/support/number_parse.h"
+#include "tools/headlight/support/process.h"
+#include "tools/headlight/support/validators.h"
+
+namespace headlight::program {
+namespace tokenize_command {
+namespace {
+
+struct Arguments {
+  ModelArguments source;  // the model, and the texts
+  std::vector<std::string> ids;
+};
+
+// {"ids": […], "tokens": […]}
+std::string as_json(const text::Tokenizer& tokenizer, const std::string& text) {
+  const std::vector<std::int64_t> ids = tokenizer.encode(text);
+  std::string numbers, tokens;
+  for (const std::int64_t id : ids) {
+    numbers.append(numbers.empty() ? "" : ", ").append(std::to_string(id));
+    tokens.append(tokens.empty() ? "" : ", ").append(json_text(tokenizer.token(id).value_or("")));
+  }
+  return "{\"ids\": [" + numbers + "], \"tokens\": [" + tokens + "]}\n";
+}
+
+std::vector<std::int64_t> parse_ids(const std::vector<std::string>& texts) {
+  std::vector<std::int64_t> ids;
+  for (const std::string& text : texts) {
+    const auto id = parse_number<std::int64_t>(text);
+    if (!id) throw UsageError("--decode has " + models::in_quotes(text) + ", expected ids with commas between");
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+void tokenize(const Arguments& arguments) {
+  const ModelArguments& source = arguments.source;
+  if ((source.texts.empty() ? 0 : 1) + (source.input.empty() ? 0 : 1) + (arguments.ids.empty() ? 0 : 1) != 1) {
+    throw UsageError("exactly one of --text, --input and --decode is needed");
+  }
+  const std::vector<std::int64_t> ids = parse_ids(arguments.ids);
+  const text::Tokenizer tokenizer = text::Tokenizer::read(source.model);
+  if (!ids.empty()) return print(tokenizer.decode(ids) + "\n");
+  if (is_stream(source.input)) {
+    constexpr std::size_t kBlock = 64;
+    LineStream lines(source.input);
+    for (std::vector<std::string> block; block = lines.next(kBlock), !block.empty();) {
+      std::string answer;
+      for (const std::string& text : block) answer += as_json(tokenizer, text);
+      print(answer);
+    }
+    return;
+  }
+  TextSource texts = open_texts(source);
+  for (std::string text; texts.next(text);) print(as_json(tokenizer, text));
+}
+
+}  // namespace
+}  // namespace tokenize_command
+
+void add_tokenize(Command& program) {
+  using namespace tokenize_command;
+  Command command = program.add_subcommand("tokenize", "Tokens of texts by a published tokenizer, and texts of tokens");
+  const auto arguments = std::make_shared<Arguments>();
+  command.add_option("--model", arguments->source.model, "A tokenizer.json, or a folder with one")
+      .type_name("DIR")
+      .check(file_name())
+      .required();
+  command.add_option("--text", arguments->source.texts, "A text; may be given again and again")
+      .type_name("TEXT")
+      .one_at_a_time();
+  command.add_option("--input", arguments->source.input, "A file with one text a line; - is standard input")
+      .type_name("FILE")
+      .check(file_name())
+      .reads();
+  command.add_option("--decode", arguments->ids, "Print the text of token ids, with commas between")
+      .type_name("IDS")
+      .delimiter(',');
+  command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.'",
+                  "Any tokenizer.json of WordPiece, BPE or Unigram will do.");
+  command.callback([arguments] { tokenize(*arguments); });
+}
+
+}  // namespace headlight::program
