@@ -7,6 +7,7 @@
 
 #include "headlight/models/text_encoder.h"
 #include "models/tiny_bert.h"
+#include "support/compare.h"
 #include "support/quick.h"
 
 namespace headlight::models::model_folder_test {
