@@ -158,8 +158,7 @@ struct EngineState;
 //
 // A host may trap division by zero, overflow and invalid operations (feenableexcept(3)): a call raises none of them
 // unless a number that it reads is NaN or infinite, other than −∞ for a key that is hidden, or a sum or product of its
-// numbers is too large for float32, or a result for its type. One case is left: attention_backward() with a boolean
-// mask, a negative scale and sinks near −FLT_MAX may raise an invalid operation.
+// numbers is too large for float32, or a result for its type.
 class HEADLIGHT_API Engine {
  public:
   // Starts the workers, and ends them.

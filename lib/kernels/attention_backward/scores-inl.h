@@ -27,9 +27,15 @@ template <bool kDropout, bool kHidden>
 HEADLIGHT_INLINE void differentiate_vector(const BackwardRow& row, std::int64_t j, [[maybe_unused]] Vec factors) {
   const Vec score = load(row.weights + j);
   Vec probability_gradient = load(row.gradients + j);
-  Vec distance = fma(score, row.scale, row.minus_log_sum_exp);
   [[maybe_unused]] const Mask hidden = equal(score, broadcast(-kInfinity));
-  if constexpr (kHidden) distance = select(hidden, broadcast(-kInfinity), distance);  // the scale may be negative
+  Vec distance;
+  if constexpr (kHidden) {
+    // The scale may be negative, and the log-sum-exp infinite: their sum would be an invalid operation.
+    distance = fma(select(hidden, zero(), score), row.scale, row.minus_log_sum_exp);
+    distance = select(hidden, broadcast(-kInfinity), distance);
+  } else {
+    distance = fma(score, row.scale, row.minus_log_sum_exp);
+  }
   const Vec probability = exp2_nonpositive(distance);
   Vec weight = probability;
   if constexpr (kDropout) {
