@@ -159,6 +159,9 @@ struct EngineState;
 // A host may trap division by zero, overflow and invalid operations (feenableexcept(3)): a call raises none of them
 // unless a number that it reads is NaN or infinite, other than −∞ for a key that is hidden, or a sum or product of its
 // numbers is too large for float32, or a result for its type.
+//
+// A call takes at most 24 KiB of the stack, of the thread that makes it and of each worker: a thread of 32 KiB is
+// enough.
 class HEADLIGHT_API Engine {
  public:
   // Starts the workers, and ends them.

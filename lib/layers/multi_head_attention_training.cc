@@ -140,19 +140,18 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
 void MultiHeadAttention::forward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key,
                                       View<const float, 3> value, View<float, 3> out, const Kept& kept,
                                       View<const float, 3> residual) const {
-  const KeptHeads of(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)}, kept);
+  KeptHeads of(*this, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)}, kept);
   const Buffers& buffers = of.buffers;
   project_all(engine, kept.activations, buffers, kept.memory, query, key, value);
-  AttentionOptions options = of.options;
-  options.log_sum_exp = of.log_sum_exp;
+  of.options.log_sum_exp = of.log_sum_exp;
   if (kept.activations == NumberType::float32) {
     const auto [q, k, v] = buffers.split(kept.memory);
     kept.attention->forward(engine, layers::split_heads<const float>(q, options_.heads),
                             layers::split_heads<const float>(k, options_.key_value_heads),
                             layers::split_heads<const float>(v, options_.key_value_heads),
-                            layers::split_heads(layers::floats_of(of.heads), options_.heads), of.beside, options);
+                            layers::split_heads(layers::floats_of(of.heads), options_.heads), of.beside, of.options);
   } else {
-    attend(engine, buffers, kept.memory, of.heads, options);
+    attend(engine, buffers, kept.memory, of.heads, of.options);
   }
   TypedView<3> mixed = of.heads;
   if (options_.merge != Merge::concatenate) {

@@ -161,10 +161,13 @@ class LayerCall : public Call {
 class TrainingCall : public Call {
  public:
   std::uint64_t run(Engine& engine) const override {
-    TransformerEncoderLayer layer(kLayer);
+    // Not on the stack, of which tests look how much the calls take.
+    const auto made = std::make_unique<TransformerEncoderLayer>(kLayer);
+    const auto state = std::make_unique<SavedState>();
+    TransformerEncoderLayer& layer = *made;
+    SavedState& saved = *state;
     layer.initialize(6);
     layer.set_training(true);
-    SavedState saved;
     Tensor<float, 3> y(x_.shape()), x_gradient(x_.shape());
     layer.forward(engine, x_, y, saved, {.seed = 6, .step = 7});
     layer.backward(engine, x_, saved, x_, x_gradient);

@@ -168,7 +168,7 @@ struct AttentionShort {
   float exponent_scale;
   float* out;  // [rows][value_dim]
   std::int64_t out_stride;
-  float* columns;  // [head_dim][short_rows]: room for the queries, one to a lane
+  float* columns;  // [head_dim][short_rows]: room for the queries, one to a lane; and then [lanes][short_keys] weights
   float* maximum;  // [short_rows], in units of log 2: given back, as is
   float* sum;      // [short_rows]
 };

@@ -218,7 +218,7 @@ struct ShortFloats {
 // out where some row does not see some key, for one vector of rows: those from `first` on.
 template <class Numbers, int kWidth>
 void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, const float* columns) {
-  float weights[kLanes * kShortKeys];
+  float* const weights = head.columns;  // the queries are scored
   for (std::int64_t j = 0; j < head.keys.count; j += kLanes) {
     turn_square<kLanes>(columns + j * kWidth, kWidth, head.keys.count - j, kLanes, weights + j, kShortKeys);
   }

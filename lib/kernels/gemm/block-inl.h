@@ -241,7 +241,7 @@ void find_a(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>&
             Step& step) noexcept {
   step.a = static_cast<const float*>(block.a) + step.first * numbers.steps_of_word * block.a_depth_stride;
   step.a_stride = block.a_row_stride;
-  if (numbers.rounds_a || !plan.packs_a) return;
+  if (!plan.packs_a) return;
   const std::int64_t row = gemm_packed_row(step.steps);
   gemm_pack_transposed_a(step.a, block.a_depth_stride, step.steps, block.rows, packed, row);
   step.a = packed;
@@ -250,13 +250,11 @@ void find_a(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>&
 
 template <class Numbers>
 void compute_block(const Numbers& numbers, const GemmBlock& block) noexcept {
-  alignas(64) float stack_panel[kStackPanel];
-  alignas(64) float stack_rows[kStackPanel];
   if (block.rows <= 0 || block.columns <= 0) return;
   const Plan<Numbers> plan(numbers, block);
-  float* const panel = plan.panel > 0 ? block.scratch : stack_panel;
-  float* const rows_of_a = plan.rows_of_a > 0 ? block.scratch + plan.panel : stack_rows;
-  float* const sums = block.scratch + plan.panel + plan.rows_of_a;
+  float* const panel = block.scratch;
+  float* const rows_of_a = panel + plan.panel;
+  float* const sums = rows_of_a + plan.rows_of_a;
   const int at_once = panels_at_once(numbers, block, plan);
 
   Step step{};

@@ -83,7 +83,7 @@ HEADLIGHT_INLINE void walk_matrix(const kernels::Operand& b, std::int64_t first,
   }
   const float* const from = b.floats_at(first, column);
   Vec rows[kRows];
-  constexpr std::int64_t kTurned = kRows * kLanes;
+  constexpr std::int64_t kTurned = smaller(kRows * kLanes, 64);  // of the stack 4 KiB on AVX-512
   alignas(64) float turned[kTurned * kLanes];
   for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
     const int count = static_cast<int>(smaller(kLanes, columns - offset));

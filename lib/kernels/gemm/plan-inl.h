@@ -16,9 +16,6 @@ namespace {  // as block-inl.h
 using kernels::GemmBlock;
 using kernels::OperandLayout;
 
-// A panel that small is packed on the stack, and so is a transposed A: short products need no scratch memory. 16 KiB
-// each.
-constexpr std::int64_t kStackPanel = 4096;
 // With at most so many tiles of rows, B is read where it lies: packing reads it once as well, and writes it. In place
 // is faster for few tiles of rows, packing for many. Asking early for the next panel's rows gained nothing for either.
 constexpr int kInPlaceTiles = 5;
@@ -69,8 +66,8 @@ struct Plan {
   bool packs_a;    // a transposed one
   bool in_memory;  // the panels of B, rather than in a cache
   bool sums_in_c;  // C holds the sums of a tile, or of the first blocks of K, where it may write whole vectors to it
-  // Floats of scratch: one packed panel, 0 where the stack or B itself serves; sums that C does not hold; rows of A, 0
-  // likewise.
+  // Floats of scratch: one packed panel, 0 where B itself serves; sums that C does not hold; rows of A, 0 where A
+  // itself serves. Each begins with a cache line.
   std::int64_t panel;
   std::int64_t sums;
   std::int64_t rows_of_a;
@@ -83,15 +80,14 @@ struct Plan {
     const bool is_packed = block.b.layout == OperandLayout::panels;
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
-    panel = depth_step * (numbers.widen != nullptr ? numbers.steps_of_word : 1) * kGemmPanelWidth;
     const bool needs_none = numbers.widen == nullptr && (is_packed || (!packs_all && block.columns % kLanes == 0));
-    if (needs_none || panel <= kStackPanel) panel = 0;
+    const std::int64_t steps = depth_step * (numbers.widen != nullptr ? numbers.steps_of_word : 1);
+    panel = needs_none ? 0 : round_up(steps * kGemmPanelWidth, kFloatsOfLine);
     sums_in_c =
         block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
     sums = block.depth > numbers.longest ? block.rows * sums_stride(block) : 0;
-    packs_a = block.a_depth_stride != 1;
+    packs_a = !numbers.rounds_a && block.a_depth_stride != 1;
     rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step * numbers.steps_of_word) : 0;
-    if (rows_of_a <= kStackPanel) rows_of_a = 0;
   }
 
   [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums + rows_of_a; }

@@ -167,6 +167,12 @@ void run(Engine& engine, AttentionCall& call, std::byte* scratch) noexcept {
   if (call.options.scores) write_scores(engine, call);
 }
 
+// A frame of its own: calls that borrow their memory have none of it.
+[[gnu::noinline]] void run_on_stack(Engine& engine, AttentionCall& call) noexcept {
+  alignas(128) std::byte scratch[AttentionPlan::kStackBytes];
+  run(engine, call, scratch);
+}
+
 }  // namespace
 
 void clear_average(const View<float, 3>& averaged) noexcept {
@@ -197,11 +203,7 @@ void attend(Engine& engine, std::string_view name, const AttentionOperands& oper
                      .dropout = dropout_of(options),
                      .heads = {.all = sizes.query_heads},
                      .scratch = nullptr};
-  if (call.plan.borrowed() == 0) {
-    alignas(128) std::byte stack[AttentionPlan::kStackBytes];
-    run(engine, call, stack);
-    return;
-  }
+  if (call.plan.borrowed() == 0) return run_on_stack(engine, call);
   const runtime::Scratch scratch(engine, call.plan.bytes(), name);
   run(engine, call, scratch.data());
 }

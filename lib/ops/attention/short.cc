@@ -35,7 +35,6 @@ bool is_short(const kernels::AttentionKernels& kernels, const AttentionSizes& si
 std::int64_t ShortAttention::floats() const noexcept { return short_columns(kernels, sizes); }
 
 void ShortAttention::attend(const ShortRows& group, std::int64_t head, float* room) const noexcept {
-  alignas(64) float stack[kShortStackFloats];
   float maximum[kMaxShortRows];
   float sum[kMaxShortRows];
   // Most calls have one head of keys for each of queries, and need no division. (Of `group == 1` g++ makes a division
@@ -51,7 +50,7 @@ void ShortAttention::attend(const ShortRows& group, std::int64_t head, float* ro
                         .exponent_scale = exponent_scale,
                         .out = &out(group.sample, group.first, head, 0),
                         .out_stride = out.stride(1),
-                        .columns = room == nullptr ? stack : room,
+                        .columns = room,
                         .maximum = maximum,
                         .sum = sum});
   if (!options.log_sum_exp) return;

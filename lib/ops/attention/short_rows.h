@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "kernels/attention/kernels.h"
@@ -16,23 +15,26 @@
 
 namespace headlight::ops {
 
-// The kernel's room for the queries of one head, one to a lane, has so many rows and columns at most.
+// The kernel's room for the queries of one head, one to a lane, has so many rows and columns at most; that for its
+// weights no more than is on the stack.
 inline constexpr std::int64_t kMaxShortHeadDim = 128;
 inline constexpr std::int64_t kMaxShortRows = 32;
 
-// A head that takes no more floats than that has them on the stack: to borrow them would show in a call of a few rows.
+// A head that takes no more floats than that has them on the stack of a call that wakes no workers: to borrow them
+// would show in a call of a few rows.
 inline constexpr std::int64_t kShortStackFloats = 1024;
 
 // Floats of that room.
 [[nodiscard]] inline std::int64_t short_columns(const kernels::AttentionKernels& kernels,
                                                 const AttentionSizes& sizes) noexcept {
   const std::int64_t lanes = sizes.query_length <= kernels.lanes ? kernels.lanes : kernels.short_rows;
-  return sizes.head_dim / kernels.numbers_of_word * lanes;
+  const std::int64_t of_weights = std::int64_t{kernels.lanes} * kernels.short_keys;
+  return std::max(sizes.head_dim / kernels.numbers_of_word * lanes, of_weights);
 }
 
 // Bytes that a call borrows whose heads take so many floats each.
 [[nodiscard]] inline std::size_t short_scratch_bytes(std::int64_t floats, int workers) noexcept {
-  if (floats <= kShortStackFloats) return 0;
+  if (workers == 1 && floats <= kShortStackFloats) return 0;
   return static_cast<std::size_t>(workers) * round_up(static_cast<std::size_t>(floats) * sizeof(float), 128);
 }
 
@@ -108,30 +110,40 @@ int short_workers(const Engine& engine, const Call& call, std::int64_t sequences
   return runtime::workers_for(engine, tasks, short_nanoseconds(call, sequences));
 }
 
+// All heads of all sequences, one after another.
+template <class Call>
+void attend_sequences(const Call& call, std::int64_t sequences, float* room) noexcept {
+  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
+    for (std::int64_t s = 0; s < sequences; ++s) attend_sequence(call, b, s, 0, call.sizes.query_heads, room);
+  }
+}
+
+// A frame of its own: calls that borrow their room have none of it.
+template <class Call>
+[[gnu::noinline]] void attend_sequences_on_stack(const Call& call, std::int64_t sequences) noexcept {
+  alignas(64) float room[kShortStackFloats];
+  attend_sequences(call, sequences, room);
+}
+
 // call.attend(rows, head, room) for all of them; call.options, call.sizes and call.kernels are those of the call, and
-// call.floats() says how much room a head takes: where that is more than the stack has, `room` is the worker's, else
-// null. Throws OutOfMemory.
+// call.floats() says how much room a head takes. Throws OutOfMemory.
 template <class Call>
 void attend_short_rows(Engine& engine, std::string_view name, const Call& call) {
   const AttentionSizes& sizes = call.sizes;
   const std::int64_t heads = sizes.query_heads;
   const std::int64_t sequences = AttentionSequences(call.options, sizes.query_length, sizes.key_length).count();
   const int workers = short_workers(engine, call, sequences);
-  const std::size_t of_worker = short_scratch_bytes(call.floats(), 1);
-  std::optional<runtime::Scratch> scratch;
-  if (of_worker != 0) scratch.emplace(engine, of_worker * static_cast<std::size_t>(workers), name);
-  std::byte* const memory = scratch ? scratch->data() : nullptr;
-  if (workers == 1) {
-    auto* const room = reinterpret_cast<float*>(memory);
-    for (std::int64_t b = 0; b < sizes.batch; ++b) {
-      for (std::int64_t s = 0; s < sequences; ++s) attend_sequence(call, b, s, 0, heads, room);
-    }
-    return;
-  }
+  const std::size_t bytes = short_scratch_bytes(call.floats(), workers);
+  if (bytes == 0) return attend_sequences_on_stack(call, sequences);
+  const runtime::Scratch scratch(engine, bytes, name);
+  const auto room = [&](int worker) {
+    const std::size_t of_worker = bytes / static_cast<std::size_t>(workers);
+    return reinterpret_cast<float*>(scratch.data() + static_cast<std::size_t>(worker) * of_worker);
+  };
+  if (workers == 1) return attend_sequences(call, sequences, room(0));
   runtime::parallel_for(engine, sizes.batch * sequences * heads, workers, [&](std::int64_t task, int worker) {
     const std::int64_t n = task / heads;
-    auto* const room = reinterpret_cast<float*>(memory + static_cast<std::size_t>(worker) * of_worker);
-    attend_sequence(call, n / sequences, n % sequences, task % heads, task % heads + 1, room);
+    attend_sequence(call, n / sequences, n % sequences, task % heads, task % heads + 1, room(worker));
   });
 }
 

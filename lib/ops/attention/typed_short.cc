@@ -70,10 +70,8 @@ std::int64_t typed_short_floats(const kernels::AttentionKernels& kernels, const 
 }
 
 void TypedShortAttention::attend(const ShortRows& group, std::int64_t head, float* room) const noexcept {
-  alignas(64) float stack[kShortStackFloats];
   float maximum[kMaxShortRows];
   float sum[kMaxShortRows];
-  if (room == nullptr) room = stack;
   float* const columns = take(room, short_columns(kernels, sizes));
   const TypedView<4>& query = operands.query;
   const MutableTypedView<4>& out = operands.out;

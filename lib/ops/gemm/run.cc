@@ -104,13 +104,25 @@ GemmBatch as_rows(const GemmBatch& batch) noexcept {
   return turned;
 }
 
+// Whether it is nearly over before it would be known how to cut it, half a microsecond at most, and does with some of
+// the stack: a panel always does, and A turned over beside it on most instruction sets.
+constexpr std::int64_t kSmallExtent = 32;
+constexpr std::int64_t kSmallScratch = 2048;
+bool is_small(const kernels::GemmKernels& kernels, const GemmBatch& batch) noexcept {
+  const GemmBlock& product = batch.product;
+  return batch.count == 1 && product.rows <= kSmallExtent && product.columns <= kSmallExtent && product.depth > 0 &&
+         product.depth <= kSmallExtent &&
+         (product.a_depth_stride == 1 || kernels.scratch_floats(product) <= kSmallScratch);
+}
+
 }  // namespace
 
 GemmBytes gemm_batch_bytes(const Engine& engine, const GemmBatch& batch) noexcept {
   if (is_column(batch.product)) return gemm_batch_bytes(engine, as_rows(batch));
   if (batch.count == 0 || batch.product.rows == 0 || batch.product.columns == 0) return {};
-  return {split_gemm(engine, batch.count, batch.product).bytes(),
-          split_gemm(engine, batch.count, batch.product, PackB::by_block).bytes()};
+  if (is_small(gemm_kernels(engine, batch.product.b.type), batch)) return {};
+  return {split_gemm(engine, batch.count, batch.product).borrowed(),
+          split_gemm(engine, batch.count, batch.product, PackB::by_block).borrowed()};
 }
 
 kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberType type, std::int64_t depth,
@@ -171,13 +183,6 @@ void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t coun
 
 namespace {
 
-// Whether it is nearly over before it would be known how to cut it: half a microsecond at most.
-constexpr std::int64_t kSmallExtent = 32;
-bool is_small(const GemmBlock& product) noexcept {
-  return product.rows <= kSmallExtent && product.columns <= kSmallExtent && product.depth > 0 &&
-         product.depth <= kSmallExtent;
-}
-
 // Rows of A as the kernels read them, from `rounded` on.
 void read_rounded(GemmBlock& block, const kernels::GemmKernels& kernels, const float* rounded) noexcept {
   block.a = rounded;
@@ -192,16 +197,18 @@ void read_in_place(GemmBlock& block) noexcept {
   block.a_row_stride /= 2;
 }
 
-// Of 32 numbers a rounded row is three cache lines at most.
-void run_small(const kernels::GemmKernels& kernels, GemmBlock product) noexcept {
-  constexpr std::int64_t kRoundedRow = 48;
-  alignas(64) float rounded[kSmallExtent * kRoundedRow];
+// A kernel packs B or reads A rounded, never both; of 32 numbers a rounded row is three cache lines at most. A frame of
+// its own: larger products have none of it.
+[[gnu::noinline]] void run_small(const kernels::GemmKernels& kernels, GemmBlock product) noexcept {
+  alignas(64) float scratch[kSmallScratch];
+  assert(kernels.scratch_floats(product) <= kSmallScratch);
+  product.scratch = scratch;
   if (lies_rounded(kernels, product)) {
     read_in_place(product);
   } else if (kernels.round_rows != nullptr) {
-    assert(kernels.rounded_row(product.depth) <= kRoundedRow);
-    kernels.round_rows(product, rounded);
-    read_rounded(product, kernels, rounded);
+    assert(kSmallExtent * kernels.rounded_row(product.depth) <= kSmallScratch);
+    kernels.round_rows(product, scratch);
+    read_rounded(product, kernels, scratch);
   }
   kernels.block(product);
 }
@@ -229,22 +236,21 @@ void round_ahead(Engine& engine, const kernels::GemmKernels& kernels, GemmBlock&
 // Between two looks whether the call shall end.
 constexpr std::int64_t kPanelsOfQuestion = 16;
 
-// The products, cut so. Throws OutOfMemory before anything is written.
-void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
+// The products, cut so.
+void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split, std::byte* scratch) noexcept {
   GemmBlock product = batch.product;
   // An operand without elements may have no memory: arithmetic on its pointer must be harmless.
   if (product.depth == 0) product.b.data = product.a = product.c;
 
-  const runtime::Scratch scratch(engine, split.bytes(), "gemm");
   if (split.packs_first) {
     product.b = pack_matrix(engine, product.b, NumberType::float32, product.depth, product.columns,
-                            split.in(scratch.data(), split.packed));
+                            split.in(scratch, split.packed));
   }
 
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
   if (lies_rounded(kernels, product)) read_in_place(product);
   if (split.rounding == RoundA::ahead) {
-    round_ahead(engine, kernels, product, split.in(scratch.data(), split.rounded));
+    round_ahead(engine, kernels, product, split.in(scratch, split.rounded));
   }
   const std::int64_t blocks_each = split.row_blocks * split.column_blocks;
   const std::int64_t rows_of_group = split.row_blocks / split.row_groups;
@@ -266,12 +272,11 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
       if (batch.b_stride != 0) block.b = block.b.from(item * batch.b_stride);
       block.c = kernels::numbers_behind(block.c, item * batch.c_stride, block.c_type);
       if (block.epilogue.residual != nullptr) block.epilogue.residual += item * batch.residual_stride;
-      block.scratch = split.in(scratch.data(), worker, split.scratch);
+      block.scratch = split.in(scratch, worker, split.scratch);
       block.is_cancelled = &runtime::is_cancelled;
       if (split.rounding == RoundA::by_block) {
         const std::int64_t rows = divide_up(product.rows, split.row_blocks);
-        float* const rounded =
-            split.in(scratch.data(), split.rounded) + worker * rows * kernels.rounded_row(product.depth);
+        float* const rounded = split.in(scratch, split.rounded) + worker * rows * kernels.rounded_row(product.depth);
         round_rows(kernels, block, rounded);
         read_rounded(block, kernels, rounded);
       }
@@ -288,6 +293,19 @@ void run_split(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
   });
 }
 
+// A frame of its own: products that borrow their memory have none of it.
+[[gnu::noinline]] void run_on_stack(Engine& engine, const GemmBatch& batch, const GemmSplit& split) noexcept {
+  alignas(128) std::byte scratch[GemmSplit::kStackBytes];
+  run_split(engine, batch, split, scratch);
+}
+
+// Throws OutOfMemory before anything is written.
+void run(Engine& engine, const GemmBatch& batch, const GemmSplit& split) {
+  if (split.bytes() > 0 && split.fits_stack()) return run_on_stack(engine, batch, split);
+  const runtime::Scratch scratch(engine, split.bytes(), "gemm");
+  run_split(engine, batch, split, scratch.data());
+}
+
 }  // namespace
 
 void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
@@ -301,15 +319,15 @@ void run_gemm_batch(Engine& engine, const GemmBatch& batch) {
     return run_gemm_batch(engine, of_floats);
   }
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
-  if (batch.count == 1 && is_small(product) && kernels.scratch_floats(product) == 0) return run_small(kernels, product);
+  if (is_small(kernels, batch)) return run_small(kernels, product);
   const GemmSplit split = split_gemm(engine, batch.count, product);
   try {
-    return run_split(engine, batch, split);
+    return run(engine, batch, split);
   } catch (const OutOfMemory&) {
     if (!split.packs_first) throw;
   }
   // There is no room for all of B, 64 MiB at most; for a panel of it there may be.
-  run_split(engine, batch, split_gemm(engine, batch.count, product, PackB::by_block));
+  run(engine, batch, split_gemm(engine, batch.count, product, PackB::by_block));
 }
 
 }  // namespace headlight::ops

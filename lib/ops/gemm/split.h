@@ -1,6 +1,7 @@
 // How products are cut into tasks, and how much scratch memory they take. No cut touches the order of summation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "headlight/engine.h"
@@ -34,6 +35,12 @@ struct GemmSplit : CallPlan {
   RoundA rounding;
   runtime::ScratchPart<float> rounded;  // rows of A; by block, each worker's behind those of the one before
   WorkerPart<float> scratch;            // of the kernel
+
+  // Of the smallest products it lies on the stack: borrowing a block would show.
+  static constexpr std::size_t kStackBytes = 4 << 10;
+  [[nodiscard]] bool fits_stack() const noexcept { return workers == 1 && bytes() <= kStackBytes; }
+  // Bytes from the engine.
+  [[nodiscard]] std::size_t borrowed() const noexcept { return fits_stack() ? 0 : bytes(); }
 };
 
 enum class PackB : std::uint8_t {
