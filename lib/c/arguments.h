@@ -24,7 +24,7 @@ namespace headlight::c {
 
 template <class T>
 T& required(const char* operation, const char* argument, T* pointer) {
-  if (pointer == nullptr) refuse(operation, std::string(argument) + " is a null pointer");
+  if (pointer == nullptr) refuse(operation, argument, " is a null pointer");
   return *pointer;
 }
 
@@ -33,7 +33,7 @@ template <class T>
 T& entry(const char* operation, const char* argument, T* const* list, std::size_t index) {
   T* const pointer = (&required(operation, argument, list))[index];
   if (pointer == nullptr) {
-    refuse(operation, std::string(argument) + "[" + std::to_string(index) + "] is a null pointer");
+    refuse(operation, argument, "[", index, "] is a null pointer");
   }
   return *pointer;
 }
@@ -46,8 +46,8 @@ std::size_t size_of_struct(const char* operation, const char* argument, const T&
   constexpr std::size_t kMostBytes = 4096;  // no struct of ours comes near it
   const std::size_t size = given.struct_size;
   if (size < sizeof(std::size_t) || size > kMostBytes || size % alignof(T) != 0) {
-    refuse(operation, std::string(argument) + ".struct_size is " + std::to_string(size) +
-                          ", expected the size of the struct, " + std::to_string(sizeof(T)) + " in this version");
+    refuse(operation, argument, ".struct_size is ", size, ", expected the size of the struct, ", sizeof(T),
+           " in this version");
   }
   return size;
 }
@@ -65,8 +65,7 @@ class Fields {
     const auto* bytes = reinterpret_cast<const unsigned char*>(given);
     for (std::size_t at = known; at < size; ++at) {
       if (bytes[at] != 0) {
-        refuse(operation, std::string(argument) + " has a value at byte " + std::to_string(at) +
-                              ", where this version of headlight has no field");
+        refuse(operation, argument, " has a value at byte ", at, ", where this version of headlight has no field");
       }
     }
     if (size >= sizeof(T)) return;
@@ -102,8 +101,7 @@ template <class Enum>
 Enum enumerated(const char* operation, const char* argument, std::int32_t value, std::int32_t first,
                 std::int32_t last) {
   if (value < first || value > last) {
-    refuse(operation, std::string(argument) + " is " + std::to_string(value) + ", expected " + std::to_string(first) +
-                          " to " + std::to_string(last));
+    refuse(operation, argument, " is ", value, ", expected ", first, " to ", last);
   }
   return static_cast<Enum>(value - first);
 }
@@ -127,22 +125,20 @@ inline void check_tensor(const char* operation, const char* argument, const head
                          headlight_type type, std::int32_t rank) {
   const auto expect = [&](const char* member, std::int32_t value, std::int32_t expected) {
     if (value != expected) {
-      refuse(operation, std::string(argument) + " has " + member + " " + std::to_string(value) + ", expected " +
-                            std::to_string(expected));
+      refuse(operation, argument, " has ", member, " ", value, ", expected ", expected);
     }
   };
   expect("type", tensor.type, type);
   expect("rank", tensor.rank, rank);
-  if (tensor.shape == nullptr) refuse(operation, std::string(argument) + " has no shape (a null pointer)");
+  if (tensor.shape == nullptr) refuse(operation, argument, " has no shape (a null pointer)");
 }
 
 inline NumberType stored_type(const char* operation, const char* argument, headlight_type type) {
   if (type == HEADLIGHT_FLOAT32) return NumberType::float32;
   if (type == HEADLIGHT_BFLOAT16) return NumberType::bfloat16;
   if (type == HEADLIGHT_FLOAT16) return NumberType::float16;
-  refuse(operation, std::string(argument) + " has type " + std::to_string(type) + ", expected " +
-                        std::to_string(HEADLIGHT_FLOAT32) + ", " + std::to_string(HEADLIGHT_BFLOAT16) + " or " +
-                        std::to_string(HEADLIGHT_FLOAT16));
+  refuse(operation, argument, " has type ", type, ", expected ", std::int32_t{HEADLIGHT_FLOAT32}, ", ",
+         std::int32_t{HEADLIGHT_BFLOAT16}, " or ", std::int32_t{HEADLIGHT_FLOAT16});
 }
 
 template <class T, int Rank>
@@ -219,10 +215,9 @@ Stored<Rank> stored(const char* operation, const char* argument, const headlight
 // count elements at data, or none given.
 template <class T>
 std::span<T> span(const char* operation, const char* argument, T* data, std::int64_t count) {
-  if (count < 0) refuse(operation, std::string(argument) + " has " + std::to_string(count) + " entries");
+  if (count < 0) refuse(operation, argument, " has ", count, " entries");
   if (data == nullptr && count > 0) {
-    refuse(operation,
-           std::string(argument) + " has " + std::to_string(count) + " entries and no memory (a null pointer)");
+    refuse(operation, argument, " has ", count, " entries and no memory (a null pointer)");
   }
   return {data, static_cast<std::size_t>(count)};
 }
@@ -241,7 +236,7 @@ template <class T>
 std::span<T> vector(const char* operation, const char* argument, const headlight_tensor* tensor) {
   const View<T, 1> elements = view<T, 1>(operation, argument, tensor);
   if (elements.extent(0) > 1 && elements.stride(0) != 1) {
-    refuse(operation, std::string(argument) + " has the stride " + std::to_string(elements.stride(0)) + ", expected 1");
+    refuse(operation, argument, " has the stride ", elements.stride(0), ", expected 1");
   }
   return span(operation, argument, elements.data, elements.extent(0));
 }

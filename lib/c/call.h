@@ -14,6 +14,7 @@
 
 #include "headlight/c/engine.h"
 #include "headlight/out_of_memory.h"
+#include "ops/check.h"
 
 namespace headlight::c {
 
@@ -24,8 +25,9 @@ struct Failure : std::runtime_error {
 };
 
 // Throws what call() turns into HEADLIGHT_INVALID_ARGUMENT and "operation: message".
-[[noreturn]] inline void refuse(const char* operation, const std::string& message) {
-  throw std::invalid_argument(std::string(operation) + ": " + message);
+template <class... Parts>
+[[noreturn, gnu::always_inline]] inline void refuse(const char* operation, const Parts&... parts) {
+  ops::fail(operation, parts...);
 }
 
 // Fills in `error`, where there is one, and returns the status. A message that is too long is cut between characters.

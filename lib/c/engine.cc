@@ -66,8 +66,7 @@ EngineOptions engine_options(const char* operation, const headlight_engine_optio
   }
   if (fields->features != nullptr) {
     if ((*fields->features & ~kKnownFeatures) != 0) {
-      refuse(operation, "features is " + std::to_string(*fields->features) + ", expected bits of " +
-                            std::to_string(kKnownFeatures));
+      refuse(operation, "features is ", *fields->features, ", expected bits of ", kKnownFeatures);
     }
     options.features = InstructionFeatures::of_bits(*fields->features);
   }

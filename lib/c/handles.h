@@ -72,8 +72,7 @@ headlight_status call(const char* operation, Handle* engine, headlight_error* er
 template <class Kind>
 Kind& to_change(const char* operation, const headlight_layer* layer) {
   auto* const found = dynamic_cast<Kind*>(required(operation, "layer", layer).layer);
-  if (found == nullptr)
-    refuse(operation, "layer was made by another function than headlight_" + std::string(operation) + "_create");
+  if (found == nullptr) refuse(operation, "layer was made by another function than headlight_", operation, "_create");
   return *found;
 }
 template <class Kind>
@@ -97,9 +96,8 @@ inline constexpr std::array<headlight_type, std::size(kNumberTypes)> kTypesInC =
 inline NumberType number_type(const char* operation, const char* argument, headlight_type type) {
   const auto found = std::find(kTypesInC.begin(), kTypesInC.end(), type);
   if (found == kTypesInC.end()) {
-    refuse(operation,
-           std::string(argument) + " is " + std::to_string(type) +
-               ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8 or HEADLIGHT_INT4");
+    refuse(operation, argument, " is ", type,
+           ", expected HEADLIGHT_FLOAT32, HEADLIGHT_BFLOAT16, HEADLIGHT_FLOAT16, HEADLIGHT_INT8 or HEADLIGHT_INT4");
   }
   return static_cast<NumberType>(found - kTypesInC.begin());
 }

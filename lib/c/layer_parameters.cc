@@ -10,12 +10,6 @@
 namespace headlight::c {
 namespace {
 
-std::string describe(std::span<const std::int64_t> shape) {
-  std::string text = "[";
-  for (const std::int64_t extent : shape) text.append(text.size() > 1 ? ", " : "").append(std::to_string(extent));
-  return text + "]";
-}
-
 // The weight of that name as the C++ interface takes it: any rank, no gaps, float32 or 16 bits.
 WeightView weight_view(const char* operation, const std::string& name, const headlight_tensor* tensor) {
   const char* const argument = name.c_str();
@@ -23,8 +17,7 @@ WeightView weight_view(const char* operation, const std::string& name, const hea
   // More axes than any weight has, and fewer than a number that was never set.
   constexpr std::int32_t kMostAxes = 16;
   if (given.rank < 0 || given.rank > kMostAxes) {
-    refuse(operation,
-           name + " has rank " + std::to_string(given.rank) + ", expected 0 to " + std::to_string(kMostAxes));
+    refuse(operation, name, " has rank ", given.rank, ", expected 0 to ", kMostAxes);
   }
   const NumberType type = stored_type(operation, argument, given.type);
   check_tensor(operation, argument, given, given.type, given.rank);
@@ -33,11 +26,11 @@ WeightView weight_view(const char* operation, const std::string& name, const hea
   for (std::int64_t axis = given.rank - 1; axis >= 0; --axis) {
     const std::int64_t extent = given.shape[axis];
     if (given.strides != nullptr && extent > 1 && given.strides[axis] != count) {
-      refuse(operation, name + " has the stride " + std::to_string(given.strides[axis]) + " on axis " +
-                            std::to_string(axis) + ", expected " + std::to_string(count) + " (contiguous)");
+      refuse(operation, name, " has the stride ", given.strides[axis], " on axis ", axis, ", expected ", count,
+             " (contiguous)");
     }
     if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) {
-      refuse(operation, name + " has shape " + describe(weight.shape) + ", expected extents ≥ 0 that 64 bits address");
+      refuse(operation, name, " has shape ", weight.shape, ", expected extents ≥ 0 that 64 bits address");
     }
   }
   if (type == NumberType::float32) {
@@ -56,13 +49,13 @@ const Entry& matching(const char* operation, const std::vector<Entry>& list, con
                       const headlight_tensor* values) {
   const std::string wanted = &required(operation, "name", name);
   const auto found = std::find_if(list.begin(), list.end(), [&](const Entry& entry) { return entry.name == wanted; });
-  if (found == list.end()) refuse(operation, "there is nothing named '" + wanted + "'");
+  if (found == list.end()) refuse(operation, "there is nothing named '", wanted, "'");
   // A wrong rank would read beyond the end of a shape.
   check_tensor(operation, wanted.c_str(), required(operation, wanted.c_str(), values), HEADLIGHT_FLOAT32,
                static_cast<std::int32_t>(found->shape.size()));
   const WeightView weight = weight_view(operation, wanted, values);
   if (weight.shape != found->shape) {
-    refuse(operation, wanted + " has shape " + describe(weight.shape) + ", expected " + describe(found->shape));
+    refuse(operation, wanted, " has shape ", weight.shape, ", expected ", found->shape);
   }
   return *found;
 }
@@ -72,7 +65,7 @@ void tell(const char* operation, const std::vector<Entry>& list, std::int64_t in
           std::int32_t* rank, const std::int64_t** shape) {
   const auto count = static_cast<std::int64_t>(list.size());
   if (index < 0 || index >= count) {
-    refuse(operation, "index is " + std::to_string(index) + ", expected 0 to " + std::to_string(count - 1));
+    refuse(operation, "index is ", index, ", expected 0 to ", count - 1);
   }
   const Entry& entry = list[static_cast<std::size_t>(index)];
   if (name != nullptr) *name = entry.name.c_str();
@@ -141,7 +134,7 @@ headlight_status headlight_layer_load(headlight_layer* layer, const headlight_we
       const headlight_weight& weight = (&required(kLayer, "weights", weights))[index];
       const std::string name = &required(kLayer, "the name of a weight", weight.name);
       if (!named.emplace(name, weight_view(kLayer, name, &weight.values)).second)
-        refuse(kLayer, name + " is given twice");
+        refuse(kLayer, name, " is given twice");
     }
     target.load(named,
                 {.prefix = fields->prefix == nullptr ? "" : fields->prefix, .ignore_extra = fields->ignore_extra != 0});

@@ -34,8 +34,8 @@ class LearningLayers {
   [[nodiscard]] bool learn() const noexcept { return ended() == trainings_.size(); }
   void check(const char* operation) const {
     if (learn()) return;
-    refuse(operation, "layers[" + std::to_string(ended()) +
-                          "] has left training or was destroyed, expected layers in training ever since it was made");
+    refuse(operation, "layers[", ended(),
+           "] has left training or was destroyed, expected layers in training ever since it was made");
   }
 
  private:

@@ -48,7 +48,7 @@ EncoderInput encoder_input(const headlight_encoder_network_input* given) {
 // [1, N, E] as [N, E].
 View<float, 2> rows_of(const View<float, 3>& outputs) {
   if (outputs && outputs.extent(0) != 1) {
-    refuse(kNetwork, "heads.outputs has " + std::to_string(outputs.extent(0)) + " samples, expected 1");
+    refuse(kNetwork, "heads.outputs has ", outputs.extent(0), " samples, expected 1");
   }
   return {outputs.data, {outputs.extent(1), outputs.extent(2)}, {outputs.stride(1), outputs.stride(2)}};
 }
@@ -63,9 +63,8 @@ class Access {
     for (std::size_t number = 0; number < count; ++number) {
       const Fields fields(kNetwork, "access", element(given, number));
       if (fields->struct_size != step) {
-        refuse(kNetwork, "access[" + std::to_string(number) + "].struct_size is " +
-                             std::to_string(fields->struct_size) + ", expected that of access[0], " +
-                             std::to_string(step));
+        refuse(kNetwork, "access[", number, "].struct_size is ", fields->struct_size, ", expected that of access[0], ",
+               step);
       }
       const HeadAccess of_heads = head_access(kNetwork, fields->heads);
       new (probabilities_.in(memory_.data()) + number)
@@ -83,8 +82,7 @@ class Access {
  private:
   static std::size_t checked(std::size_t count) {
     if (count > kMostLayers) {
-      refuse(kNetwork, "access to " + std::to_string(count) + " layers is asked for, expected at most " +
-                           std::to_string(kMostLayers));
+      refuse(kNetwork, "access to ", count, " layers is asked for, expected at most ", kMostLayers);
     }
     return count;
   }

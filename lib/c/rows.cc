@@ -41,7 +41,7 @@ template <class Row, class TableOf>
 std::array<Row, kMostTables> table_rows(const char* operation, const headlight_tensor* tables,
                                         const headlight_indices* ids, std::size_t count, TableOf table_of) {
   std::array<Row, kMostTables> rows{};
-  if (count > rows.size()) refuse(operation, std::to_string(count) + " tables given, expected 1 to 8");
+  if (count > rows.size()) refuse(operation, count, " tables given, expected 1 to 8");
   for (std::size_t table = 0; table < count; ++table) {
     rows[table].table = table_of(operation, kTableNames[table], &required(operation, "tables", tables) + table);
     rows[table].ids = indices(operation, "ids", (&required(operation, "ids", ids))[table]);

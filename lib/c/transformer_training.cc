@@ -12,7 +12,7 @@ namespace {
 MultiHeadAttentionGradients layer_gradients(const headlight_multi_head_attention_gradients* given) {
   const Fields fields(kMultiHeadAttention, "gradients", &required(kMultiHeadAttention, "gradients", given));
   if (fields->reserved != 0) {
-    refuse(kMultiHeadAttention, "gradients.reserved is " + std::to_string(fields->reserved) + ", expected 0");
+    refuse(kMultiHeadAttention, "gradients.reserved is ", fields->reserved, ", expected 0");
   }
   return {.query = optional_view<float, 3>(kMultiHeadAttention, "gradients.query", fields->query),
           .key = optional_view<float, 3>(kMultiHeadAttention, "gradients.key", fields->key),

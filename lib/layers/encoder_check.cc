@@ -93,8 +93,7 @@ void check_layers(std::string_view list, std::span<const Entry> entries, std::in
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::int64_t layer = entries[i].layer;
     const auto refuse = [&](const std::string& expected) {
-      ops::fail(layers::kEncoderName,
-                std::string(ops::EntryName(list, i, "layer")) + " is " + std::to_string(layer) + expected);
+      ops::fail(layers::kEncoderName, ops::EntryName(list, i, "layer"), " is ", layer, expected);
     };
     if (layer < 0 || layer >= layers) refuse(", expected 0 to " + std::to_string(layers - 1));
     for (std::size_t before = 0; before < i; ++before) {
@@ -126,9 +125,8 @@ void check_heads(std::span<const LayerHeads> heads, std::int64_t tokens, const E
     const std::span<const std::int64_t> silenced = heads[i].silenced;
     for (std::size_t s = 0; s < silenced.size(); ++s) {
       if (silenced[s] < 0 || silenced[s] >= encoder.heads) {
-        ops::fail(layers::kEncoderName, std::string(ops::EntryName("heads", i, "silenced")) + "[" + std::to_string(s) +
-                                            "] is " + std::to_string(silenced[s]) + ", expected 0 to " +
-                                            std::to_string(encoder.heads - 1));
+        ops::fail(layers::kEncoderName, ops::EntryName("heads", i, "silenced"), "[", s, "] is ", silenced[s],
+                  ", expected 0 to ", encoder.heads - 1);
       }
     }
     const auto check_shape = [&](std::string_view field, const View<float, 2>& view) {
@@ -156,9 +154,8 @@ void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
   const auto check_count = [&](std::string_view name, std::span<const std::int64_t> values, bool wanted) {
     const std::size_t count = wanted ? input.ids.size() : 0;
     if (values.size() != count) {
-      ops::fail(layers::kEncoderName, std::string(name) + " has " + std::to_string(values.size()) +
-                                          " entries, expected " + std::to_string(count) +
-                                          (wanted ? " (one for each id)" : " (there is no such table)"));
+      ops::fail(layers::kEncoderName, name, " has ", values.size(), " entries, expected ", count,
+                (wanted ? " (one for each id)" : " (there is no such table)"));
     }
   };
   check_count("positions", input.positions, true);

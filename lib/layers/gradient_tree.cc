@@ -26,14 +26,13 @@ constexpr std::size_t kMostLevels = 21;
 GradientTree::GradientTree(std::vector<Parameter> parameters, std::int64_t first, std::int64_t count)
     : first_(first), count_(count) {
   if (first < 0 || count < 1 || count > kMostShards - first) {
-    ops::fail(kGradientTree, "shards are " + std::to_string(count) + " from number " + std::to_string(first) +
-                                 " on, expected at least 1, and numbers from 0 to " + std::to_string(kMostShards - 1));
+    ops::fail(kGradientTree, "shards are ", count, " from number ", first,
+              " on, expected at least 1, and numbers from 0 to ", kMostShards - 1);
   }
   std::size_t runs = 0;
   for (const Parameter& parameter : parameters) {
     if (parameter.gradient.size() != parameter.values.size()) {
-      ops::fail(kGradientTree,
-                "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
+      ops::fail(kGradientTree, "parameter ", parameter.name, " has no gradient, expected those of a layer in training");
     }
     elements_ += parameter.values.size();
     runs += divide_up(parameter.values.size(), kRun);
@@ -86,7 +85,7 @@ void GradientTree::join(Engine& engine, std::size_t joined, float* to) {
 
 void GradientTree::take(Engine& engine) {
   if (next() - first_ >= count_) {
-    ops::fail(kGradientTree, "a shard is taken behind the last of " + std::to_string(count_));
+    ops::fail(kGradientTree, "a shard is taken behind the last of ", count_);
   }
   const std::size_t joined = layers::joined_by(nodes_, 1);
   std::vector<float>& memory = memory_[nodes_.size() - joined];
@@ -96,8 +95,7 @@ void GradientTree::take(Engine& engine) {
 
 void GradientTree::finish(Engine& engine) {
   if (next() - first_ != count_ - 1) {
-    ops::fail(kGradientTree, "finish() comes after " + std::to_string(next() - first_) +
-                                 " shards, expected it for the last of " + std::to_string(count_));
+    ops::fail(kGradientTree, "finish() comes after ", next() - first_, " shards, expected it for the last of ", count_);
   }
   join(engine, nodes_.size(), nullptr);
   nodes_.clear();

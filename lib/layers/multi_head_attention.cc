@@ -24,14 +24,13 @@ MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
   ops::check_probability(layers::kMultiHeadAttentionName, "dropout", options.dropout);
   const auto check_divides = [](std::string_view what, std::int64_t part, std::string_view of, std::int64_t whole) {
     if (whole % part != 0) {
-      ops::fail(layers::kMultiHeadAttentionName, std::string(what) + " is " + std::to_string(part) +
-                                                     ", expected a divisor of " + std::string(of) + ", which is " +
-                                                     std::to_string(whole));
+      ops::fail(layers::kMultiHeadAttentionName, what, " is ", part, ", expected a divisor of ", of, ", which is ",
+                whole);
     }
   };
   if (options.merge > Merge::gated_by_element) {
-    ops::fail(layers::kMultiHeadAttentionName,
-              "merge is " + std::to_string(static_cast<int>(options.merge)) + ", expected one of the enum");
+    ops::fail(layers::kMultiHeadAttentionName, "merge is ", static_cast<int>(options.merge),
+              ", expected one of the enum");
   }
   check_divides("heads", options.heads, "width", options.width);
   check_divides("key_value_heads", options.key_value_heads, "heads", options.heads);
@@ -110,8 +109,8 @@ void MultiHeadAttention::append_parameters(const std::string& prefix, std::vecto
                                            const Weights* named) {
   for (const char* extra : {"bias_k", "bias_v"}) {
     if (named != nullptr && named->contains(prefix + extra)) {
-      ops::fail(layers::kMultiHeadAttentionName,
-                "weight " + prefix + extra + " is given, expected none: an extra learned key is not supported");
+      ops::fail(layers::kMultiHeadAttentionName, "weight ", prefix, extra,
+                " is given, expected none: an extra learned key is not supported");
     }
   }
   const bool one_width = options_.key_width == options_.width && options_.value_width == options_.width;

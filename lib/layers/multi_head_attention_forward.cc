@@ -81,8 +81,8 @@ void MultiHeadAttention::check_inputs_and_out(const View<const float, 3>& query,
 void MultiHeadAttention::check_head_access(const HeadAccess& access, const View<const float, 3>& query) const {
   for (const std::int64_t head : access.silenced) {
     if (head < 0 || head >= options_.heads) {
-      ops::fail(layers::kMultiHeadAttentionName, "head " + std::to_string(head) + " is to be silenced, expected 0 to " +
-                                                     std::to_string(options_.heads - 1));
+      ops::fail(layers::kMultiHeadAttentionName, "head ", head, " is to be silenced, expected 0 to ",
+                options_.heads - 1);
     }
   }
   const auto check_shape = [&](std::string_view name, const View<float, 3>& of_heads) {
@@ -231,11 +231,9 @@ void MultiHeadAttention::check_shared_inputs(const MultiHeadAttentionShape& shap
                                                                 "key_and_value (1) or none (2)", "none (2)"};
   const SharedInputs most = most_shared();
   if (shape.inputs >= most && shape.inputs <= SharedInputs::none) return;
-  ops::fail(layers::kMultiHeadAttentionName,
-            "shape.inputs is " + std::to_string(static_cast<int>(shape.inputs)) + ", expected " +
-                std::string(kPossible[static_cast<std::size_t>(most)]) + " of query, key and value of widths " +
-                std::to_string(options_.width) + ", " + std::to_string(options_.key_width) + " and " +
-                std::to_string(options_.value_width));
+  ops::fail(layers::kMultiHeadAttentionName, "shape.inputs is ", static_cast<int>(shape.inputs), ", expected ",
+            kPossible[static_cast<std::size_t>(most)], " of query, key and value of widths ", options_.width, ", ",
+            options_.key_width, " and ", options_.value_width);
 }
 
 std::size_t MultiHeadAttention::workspace_bytes(const Engine& engine, const MultiHeadAttentionShape& shape) const {

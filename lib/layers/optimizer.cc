@@ -40,7 +40,7 @@ double sum_of_squares(std::span<const float> gradient) noexcept {
 
 void check_below_one(std::string_view name, std::string_view option, double value) {
   if (value >= 0 && value < 1) return;
-  ops::fail(name, std::string(option) + " is " + std::to_string(value) + ", expected a number in [0, 1)");
+  ops::fail(name, option, " is ", value, ", expected a number in [0, 1)");
 }
 
 // Runs of different parameters are different workers' work, so no two may lie over one piece of memory. Sorted by where
@@ -70,7 +70,7 @@ void check_apart(std::string_view name, std::span<const Parameter> parameters) {
   const auto described = [&](const Place& place) {
     return std::string(place.what) + " of parameter " + parameters[place.parameter].name;
   };
-  ops::fail(name, described(found[0]) + " and " + described(found[1]) + " share memory, expected each to have its own");
+  ops::fail(name, described(found[0]), " and ", described(found[1]), " share memory, expected each to have its own");
 }
 
 template <class Runs, class Function>
@@ -91,7 +91,7 @@ Optimizer::Optimizer(std::string_view name, std::vector<Parameter> parameters,
   std::size_t runs = 0;
   for (const Parameter& parameter : parameters_) {
     if (parameter.gradient.size() != parameter.values.size()) {
-      ops::fail(name_, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
+      ops::fail(name_, "parameter ", parameter.name, " has no gradient, expected those of a layer in training");
     }
     elements += parameter.values.size();
     runs += divide_up(parameter.values.size(), kOptimizerRun);
@@ -159,7 +159,7 @@ std::vector<Parameter> Optimizer::state() try {
 void Optimizer::set_steps(std::int64_t steps) {
   // More than anybody takes, and room to count on.
   constexpr std::int64_t kMost = std::int64_t{1} << 62;
-  if (steps < 0 || steps > kMost) ops::fail(name_, "steps is " + std::to_string(steps) + ", expected 0 to 2^62");
+  if (steps < 0 || steps > kMost) ops::fail(name_, "steps is ", steps, ", expected 0 to 2^62");
   steps_ = steps;
 }
 

@@ -17,7 +17,7 @@ inline constexpr std::size_t kOptimizerRun = 16384;
 
 inline void check_not_negative(std::string_view name, std::string_view option, double value) {
   if (value >= 0 && std::isfinite(value)) return;
-  ops::fail(name, std::string(option) + " is " + std::to_string(value) + ", expected a finite number ≥ 0");
+  ops::fail(name, option, " is ", value, ", expected a finite number ≥ 0");
 }
 
 inline void check_step(std::string_view name, const StepOptions& options) {

@@ -22,27 +22,26 @@ TypedView<1> numbers_of(const WeightView& weight) noexcept {
 // Of numbers that are not float32.
 void check_stored(std::string_view layer, const std::string& weight, const WeightView& view) {
   const TypedView<1>& stored = view.stored;
-  if (!view.values.empty()) ops::fail(layer, weight + " holds both values and stored numbers, expected one of them");
+  if (!view.values.empty()) ops::fail(layer, weight, " holds both values and stored numbers, expected one of them");
   if (stored.type != NumberType::bfloat16 && stored.type != NumberType::float16) {
-    ops::fail(layer, weight + " is stored as " + ops::type_name(stored.type) + ", expected bfloat16 or float16");
+    ops::fail(layer, weight, " is stored as ", ops::type_name(stored.type), ", expected bfloat16 or float16");
   }
   if (stored.extent(0) > 1 && stored.stride(0) != 1) {
-    ops::fail(layer, weight + " is stored with the stride " + std::to_string(stored.stride(0)) + ", expected 1");
+    ops::fail(layer, weight, " is stored with the stride ", stored.stride(0), ", expected 1");
   }
   ops::check_number_address(layer, weight, stored.data, stored.type);
 }
 
 void check_weight(std::string_view layer, const ParameterPlace& parameter, const WeightView& weight) {
   if (weight.shape != parameter.shape) {
-    ops::fail(layer, "weight " + parameter.name + " has shape " + ops::describe(weight.shape) + ", expected " +
-                         ops::describe(parameter.shape));
+    ops::fail(layer, "weight ", parameter.name, " has shape ", weight.shape, ", expected ", parameter.shape);
   }
   if (weight.stored) check_stored(layer, "weight " + parameter.name, weight);
   const std::int64_t count = count_of(parameter);
   const std::int64_t held = numbers_of(weight).extent(0);
   if (held != count) {
-    ops::fail(layer, "weight " + parameter.name + " of shape " + ops::describe(weight.shape) + " holds " +
-                         std::to_string(held) + " values, expected " + std::to_string(count));
+    ops::fail(layer, "weight ", parameter.name, " of shape ", weight.shape, " holds ", held, " values, expected ",
+              count);
   }
 }
 
@@ -52,8 +51,8 @@ void check_no_extra(std::string_view layer, std::span<const ParameterPlace> para
   for (const ParameterPlace& parameter : parameters) known.insert(parameter.name);
   for (auto at = weights.lower_bound(prefix); at != weights.end() && at->first.starts_with(prefix); ++at) {
     if (!known.contains(at->first)) {
-      ops::fail(layer, "weight " + at->first + " of shape " + ops::describe(at->second.shape) +
-                           " belongs to no parameter, expected none beside the layer's own");
+      ops::fail(layer, "weight ", at->first, " of shape ", at->second.shape,
+                " belongs to no parameter, expected none beside the layer's own");
     }
   }
 }
@@ -124,7 +123,7 @@ void load_parameters(std::string_view layer, std::span<const ParameterPlace> pla
   for (const ParameterPlace& place : places) {
     const auto found = weights.find(place.name);
     if (found == weights.end()) {
-      ops::fail(layer, "weight " + place.name + " is missing, expected one of shape " + ops::describe(place.shape));
+      ops::fail(layer, "weight ", place.name, " is missing, expected one of shape ", place.shape);
     }
     check_weight(layer, place, found->second);
   }

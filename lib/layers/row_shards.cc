@@ -27,23 +27,21 @@ void check_lengths(const RowShardsOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   const auto check = [](std::string_view name, std::int64_t value) {
     if (value >= 0 && value <= kMost) return;
-    ops::fail(kRowShards, std::string(name) + " is " + std::to_string(value) + ", expected 0 to 2^40");
+    ops::fail(kRowShards, name, " is ", value, ", expected 0 to 2^40");
   };
   check("length", options.length);
   check("memory_length", options.memory_length);
   check("batch", options.batch);
   if (options.shards < 1 || options.shards > layers::kMostShards) {
-    ops::fail(kRowShards,
-              "shards is " + std::to_string(options.shards) + ", expected 1 to " + std::to_string(layers::kMostShards));
+    ops::fail(kRowShards, "shards is ", options.shards, ", expected 1 to ", layers::kMostShards);
   }
   if (options.block < 0 || options.block % layers::kRowCut != 0) {
-    ops::fail(kRowShards, "block is " + std::to_string(options.block) + ", expected 0 or a multiple of " +
-                              std::to_string(layers::kRowCut));
+    ops::fail(kRowShards, "block is ", options.block, ", expected 0 or a multiple of ", layers::kRowCut);
   }
   const auto check_offsets = [&](std::string_view name, std::span<const std::int64_t> offsets, std::int64_t length) {
     if (offsets.empty()) return;
     ops::check_offsets(kRowShards, name, offsets, length, "its length");
-    if (options.batch != 1) ops::fail(kRowShards, std::string(name) + " is given, expected a batch of 1");
+    if (options.batch != 1) ops::fail(kRowShards, name, " is given, expected a batch of 1");
   };
   check_offsets("offsets", options.offsets, options.length);
   check_offsets("memory_offsets", options.memory_offsets, options.memory_length);
@@ -51,7 +49,7 @@ void check_lengths(const RowShardsOptions& options) {
 
 void check_shard(std::int64_t shard, std::int64_t count) {
   if (shard >= 0 && shard < count) return;
-  ops::fail(kRowShards, "shard is " + std::to_string(shard) + ", expected 0 to " + std::to_string(count - 1));
+  ops::fail(kRowShards, "shard is ", shard, ", expected 0 to ", count - 1);
 }
 
 struct Distribution {
@@ -81,8 +79,8 @@ RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& 
     : options_(options), held_(held) {
   check_lengths(options);
   if (held.first < 0 || held.count < 0 || held.first > options.shards - held.count) {
-    ops::fail(kRowShards, "held has " + std::to_string(held.count) + " shards from number " +
-                              std::to_string(held.first) + " on, expected some of " + std::to_string(options.shards));
+    ops::fail(kRowShards, "held has ", held.count, " shards from number ", held.first, " on, expected some of ",
+              options.shards);
   }
   const std::int64_t longer = std::max(options.length, options.memory_length);
   options_.block = layers::block_length(options.block, longer, options.shards);
@@ -112,7 +110,7 @@ RowShards::RowShards(std::vector<Parameter> parameters, const RowShardsOptions& 
 void RowShards::lay_out(std::vector<Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     if (parameter.gradient.size() != parameter.values.size()) {
-      ops::fail(kRowShards, "parameter " + parameter.name + " has no gradient, expected those of a layer in training");
+      ops::fail(kRowShards, "parameter ", parameter.name, " has no gradient, expected those of a layer in training");
     }
     places_.push_back({parameter.gradient, elements_});
     elements_ += parameter.gradient.size();
@@ -165,8 +163,7 @@ void RowShards::clear() noexcept { std::fill(memory_.begin(), memory_.end(), 0.0
 
 ShardedAttention::ShardedAttention(RowShards& rows) : rows_(&rows) {
   if (rows.count() == rows.options().shards) return;
-  ops::fail("ShardedAttention", "rows holds " + std::to_string(rows.count()) + " shards, expected all " +
-                                    std::to_string(rows.options().shards));
+  ops::fail("ShardedAttention", "rows holds ", rows.count(), " shards, expected all ", rows.options().shards);
 }
 
 std::int64_t ShardedAttention::kept_columns(std::int64_t key_length, const AttentionOptions& options) const noexcept {

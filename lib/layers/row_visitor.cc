@@ -9,8 +9,7 @@ namespace {
 
 void check_count(std::string_view name, std::string_view of, std::int64_t rows, std::int64_t expected) {
   if (rows == expected) return;
-  ops::fail(name, std::string(of) + " has " + std::to_string(rows) + " rows, expected " + std::to_string(expected) +
-                      ", those of the shards");
+  ops::fail(name, of, " has ", rows, " rows, expected ", expected, ", those of the shards");
 }
 
 }  // namespace
@@ -20,8 +19,7 @@ void check_rows(std::string_view name, const TrainingAttention& attention, std::
   if (shards == nullptr) return;
   check_count(name, "x", rows, shards->row_count());
   if (batch != shards->options().batch) {
-    ops::fail(name, "x has " + std::to_string(batch) + " samples, expected " + std::to_string(shards->options().batch) +
-                        ", those of the shards");
+    ops::fail(name, "x has ", batch, " samples, expected ", shards->options().batch, ", those of the shards");
   }
 }
 

@@ -13,15 +13,14 @@ namespace headlight {
 SavedState::SavedState(Checkpoint checkpoint, std::int64_t k, const TrainingAttention& attention)
     : checkpoint_(checkpoint), k_(k), attention_(&attention) {
   if (checkpoint > Checkpoint::every_k_layers) {
-    ops::fail("SavedState",
-              "checkpoint is " + std::to_string(static_cast<int>(checkpoint)) + ", expected one of the enum");
+    ops::fail("SavedState", "checkpoint is ", static_cast<int>(checkpoint), ", expected one of the enum");
   }
-  if (k < 0) ops::fail("SavedState", "k is " + std::to_string(k) + ", expected at least 1, or 0 for √n");
+  if (k < 0) ops::fail("SavedState", "k is ", k, ", expected at least 1, or 0 for √n");
 }
 
 SavedState::SavedState(NumberType activations, Checkpoint checkpoint, std::int64_t k) : SavedState(checkpoint, k) {
   if (activations != NumberType::float32 && activations != NumberType::bfloat16) {
-    ops::fail("SavedState", "activations is " + ops::type_name(activations) + ", expected float32 or bfloat16");
+    ops::fail("SavedState", "activations is ", ops::type_name(activations), ", expected float32 or bfloat16");
   }
   ops::check_built_type("SavedState", "activations", activations);
   activations_ = activations;
@@ -88,8 +87,7 @@ void check_saved(std::string_view name, const SavedState& saved, const Layer* la
   if (call.layer == nullptr) ops::fail(name, "saved holds no forward pass, expected that of this layer");
   if (call.layer != layer) ops::fail(name, "saved holds the forward pass of another layer, expected that of this one");
   if (call.shape != shape) {
-    ops::fail(name, "saved holds a forward pass of lengths " + ops::describe(call.shape) + ", expected " +
-                        ops::describe(shape));
+    ops::fail(name, "saved holds a forward pass of lengths ", call.shape, ", expected ", shape);
   }
   if (call.made_with != made) {
     ops::fail(name,

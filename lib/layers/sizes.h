@@ -14,8 +14,7 @@ namespace headlight::layers {
 // `value` if it is ≥ least; else throws.
 inline std::int64_t at_least(std::int64_t least, std::string_view layer, std::string_view option, std::int64_t value) {
   if (value < least) {
-    ops::fail(layer,
-              std::string(option) + " is " + std::to_string(value) + ", expected at least " + std::to_string(least));
+    ops::fail(layer, option, " is ", value, ", expected at least ", least);
   }
   return value;
 }
@@ -50,8 +49,7 @@ inline std::array<std::int64_t, 1> vector_shape(std::string_view layer, std::str
 inline std::int64_t row_count(std::string_view layer, std::int64_t batch, std::int64_t length) {
   std::int64_t rows = 0;
   if (batch < 0 || length < 0 || __builtin_mul_overflow(batch, length, &rows)) {
-    ops::fail(layer, "[B, L] is [" + std::to_string(batch) + ", " + std::to_string(length) +
-                         "], expected extents ≥ 0 with a product of less than 2⁶³");
+    ops::fail(layer, "[B, L] is [", batch, ", ", length, "], expected extents ≥ 0 with a product of less than 2⁶³");
   }
   return rows;
 }

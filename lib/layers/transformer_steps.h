@@ -16,7 +16,7 @@ namespace headlight::layers {
 // `norm` if it is one of the enum; else throws.
 inline Norm checked_norm(std::string_view layer, Norm norm) {
   if (norm > Norm::pre) {
-    ops::fail(layer, "norm is " + std::to_string(static_cast<int>(norm)) + ", expected one of the enum");
+    ops::fail(layer, "norm is ", static_cast<int>(norm), ", expected one of the enum");
   }
   return norm;
 }

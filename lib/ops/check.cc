@@ -27,8 +27,7 @@ void check_axes_in_any_order(std::string_view operation, std::string_view output
   for (std::size_t axis = 0; axis < count; ++axis) {
     const auto [stride, extent] = axes[axis];
     if (stride <= reach) {
-      fail(operation, std::string(output) + " of shape " + describe(shape) + " and strides " + describe(strides) +
-                          " overlaps itself in memory");
+      fail(operation, output, " of shape ", shape, " and strides ", strides, " overlaps itself in memory");
     }
     reach += stride * (extent - 1);
   }
@@ -77,6 +76,35 @@ void fail(std::string_view operation, const std::string& message) {
   throw std::invalid_argument(std::string(operation) + ": " + message);
 }
 
+void MessagePart::add_to(std::string& message) const {
+  switch (kind_) {
+    case Kind::literal:
+      message += text_;
+      break;
+    case Kind::text:
+      message.append(text_, count_);
+      break;
+    case Kind::integer:
+      message += std::to_string(integer_);
+      break;
+    case Kind::count:
+      message += std::to_string(count_);
+      break;
+    case Kind::number:
+      message += std::to_string(number_);
+      break;
+    case Kind::shape:
+      message += describe({shape_, count_});
+      break;
+  }
+}
+
+void fail_with(std::string_view operation, const MessagePart* parts, std::size_t count) {
+  std::string message;
+  for (std::size_t part = 0; part < count; ++part) parts[part].add_to(message);
+  fail(operation, message);
+}
+
 std::string describe(std::span<const std::int64_t> shape) {
   std::string text = "[";
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
@@ -88,16 +116,12 @@ std::string describe(std::span<const std::int64_t> shape) {
 
 Extent check_view(std::string_view operation, std::string_view argument, const void* data, std::size_t element_size,
                   std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
-  // Strings are made only on the way out: a call that passes its checks allocates nothing.
-  const auto refuse = [&](const std::string& what) { fail(operation, std::string(argument) + what); };
   std::int64_t count = 1;
   std::int64_t last = 0;
   bool empty = false;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] < 0)
-      refuse(" has the negative extent " + std::to_string(shape[axis]) + " on axis " + std::to_string(axis));
-    if (strides[axis] < 0)
-      refuse(" has the negative stride " + std::to_string(strides[axis]) + " on axis " + std::to_string(axis));
+    if (shape[axis] < 0) fail(operation, argument, " has the negative extent ", shape[axis], " on axis ", axis);
+    if (strides[axis] < 0) fail(operation, argument, " has the negative stride ", strides[axis], " on axis ", axis);
     empty = empty || shape[axis] == 0;
   }
   if (empty) return {};
@@ -105,25 +129,24 @@ Extent check_view(std::string_view operation, std::string_view argument, const v
     std::int64_t reach = 0;
     if (__builtin_mul_overflow(count, shape[axis], &count) ||
         __builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) || __builtin_add_overflow(last, reach, &last)) {
-      refuse(" of shape " + describe(shape) + " and strides " + describe(strides) +
-             " has more elements than 64 bits address");
+      fail(operation, argument, " of shape ", shape, " and strides ", strides,
+           " has more elements than 64 bits address");
     }
   }
   std::int64_t reached = 0;
   std::int64_t bytes = 0;
   if (__builtin_add_overflow(last, 1, &reached) ||
       __builtin_mul_overflow(std::max(count, reached), static_cast<std::int64_t>(element_size), &bytes)) {
-    refuse(" of shape " + describe(shape) + " and strides " + describe(strides) +
-           " has more bytes than 64 bits address");
+    fail(operation, argument, " of shape ", shape, " and strides ", strides, " has more bytes than 64 bits address");
   }
-  if (data == nullptr) refuse(" of shape " + describe(shape) + " has no memory (a null pointer)");
+  if (data == nullptr) fail(operation, argument, " of shape ", shape, " has no memory (a null pointer)");
   if (!shape.empty() && shape.back() > 1 && strides.back() != 1) {
-    refuse(" has the last stride " + std::to_string(strides.back()) + ", expected 1");
+    fail(operation, argument, " has the last stride ", strides.back(), ", expected 1");
   }
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(data);
   std::uintptr_t end = 0;
   if (__builtin_add_overflow(begin, static_cast<std::uintptr_t>(reached) * element_size, &end)) {
-    refuse(" of shape " + describe(shape) + " and strides " + describe(strides) + " reaches beyond the last address");
+    fail(operation, argument, " of shape ", shape, " and strides ", strides, " reaches beyond the last address");
   }
   return {begin,
           end,
@@ -138,17 +161,16 @@ void fail_shape(std::string_view operation, std::string_view argument, std::span
   std::string wanted = describe(expected);
   for (std::size_t at = wanted.find("-1"); at != std::string::npos; at = wanted.find("-1"))
     wanted.replace(at, 2, "any");
-  fail(operation, std::string(argument) + " has shape " + describe(shape) + ", expected " + wanted + " (" +
-                      std::string(meaning) + ")");
+  fail(operation, argument, " has shape ", shape, ", expected ", wanted, " (", meaning, ")");
 }
 
 void fail_overlap(std::string_view operation, std::string_view output, std::string_view input) {
-  fail(operation, std::string(output) + " overlaps " + std::string(input) + " in memory");
+  fail(operation, output, " overlaps ", input, " in memory");
 }
 
 void check_probability(std::string_view operation, std::string_view argument, float probability) {
   if (probability >= 0.0f && probability < 1.0f) return;
-  fail(operation, std::string(argument) + " is " + std::to_string(probability) + ", expected a probability in [0, 1)");
+  fail(operation, argument, " is ", probability, ", expected a probability in [0, 1)");
 }
 
 void check_no_self_overlap(std::string_view operation, std::string_view output, std::span<const std::int64_t> shape,

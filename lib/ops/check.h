@@ -3,17 +3,27 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "headlight/tensor.h"
+#include "ops/message_part.h"
 #include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
 // Throws std::invalid_argument("operation: message").
 [[noreturn]] HEADLIGHT_INNER_API void fail(std::string_view operation, const std::string& message);
+[[noreturn, gnu::cold]] HEADLIGHT_INNER_API void fail_with(std::string_view operation, const MessagePart* parts,
+                                                           std::size_t count);
+template <class First, class Second, class... More>
+[[noreturn, gnu::always_inline]] inline void fail(std::string_view operation, const First& first, const Second& second,
+                                                  const More&... more) {
+  const MessagePart parts[] = {MessagePart(first), MessagePart(second), MessagePart(more)...};
+  fail_with(operation, parts, std::size(parts));
+}
 
 // "[2, 5, 3, 64]"
 [[nodiscard]] HEADLIGHT_INNER_API std::string describe(std::span<const std::int64_t> shape);
@@ -104,7 +114,7 @@ Extent check_view(std::string_view operation, std::string_view argument, const V
 template <class AnyView>
 void check_given(std::string_view operation, std::string_view argument, const AnyView& view, bool other_fits) {
   if (other_fits || view || view.shape != typename AnyView::Shape{}) return;
-  fail(operation, std::string(argument) + " is not given (a view without memory or shape)");
+  fail(operation, argument, " is not given (a view without memory or shape)");
 }
 
 // Checks `view` against the expected shape; −1 in `expected` allows any extent. `meaning` explains it: "[B, Lk, Hkv,

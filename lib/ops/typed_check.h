@@ -20,14 +20,14 @@ inline std::string type_name(NumberType type) {
 // Checks that kernels of that type are in this build.
 inline void check_built_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (runtime::is_built(type)) return;
-  fail(operation, std::string(argument) + " is " + type_name(type) + ", which this build lacks: HEADLIGHT_TYPES is " +
-                      std::string(runtime::kBuiltTypes));
+  fail(operation, argument, " is ", type_name(type), ", which this build lacks: HEADLIGHT_TYPES is ",
+       runtime::kBuiltTypes);
 }
 
 // Checks that numbers of that type can be widened to float32 by themselves.
 inline void check_widened_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::float16) return;
-  fail(operation, std::string(argument) + " has type " + type_name(type) + ", expected float32, bfloat16 or float16");
+  fail(operation, argument, " has type ", type_name(type), ", expected float32, bfloat16 or float16");
 }
 
 // The same where kernels of their own read and write them.
@@ -39,8 +39,7 @@ inline void check_stored_type(std::string_view operation, std::string_view argum
 // The same where rows of int8 may stand for floats, with their scales.
 inline void check_cached_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type <= NumberType::int8) return check_built_type(operation, argument, type);
-  fail(operation,
-       std::string(argument) + " has type " + type_name(type) + ", expected float32, bfloat16, float16 or int8");
+  fail(operation, argument, " has type ", type_name(type), ", expected float32, bfloat16, float16 or int8");
 }
 
 // Scales of rows, as a view whose last stride is 1.
@@ -54,8 +53,7 @@ template <class T>
 inline void check_number_address(std::string_view operation, std::string_view argument, const void* data,
                                  NumberType type) {
   if ((reinterpret_cast<std::uintptr_t>(data) & (bytes_of(type) - 1)) == 0) return;  // a power of two
-  fail(operation, std::string(argument) + " lies at an address that is no multiple of a number's " +
-                      std::to_string(bytes_of(type)) + " bytes");
+  fail(operation, argument, " lies at an address that is no multiple of a number's ", bytes_of(type), " bytes");
 }
 
 template <int Rank, class Pointer>

@@ -22,32 +22,30 @@ constexpr double kSpare = 512;
 
 void check_rule(std::string_view operation, const AttentionOptions& options) {
   if (options.causal > Causal::bottom_right) {
-    fail(operation, "causal is " + std::to_string(static_cast<int>(options.causal)) + ", expected one of the enum");
+    fail(operation, "causal is ", static_cast<int>(options.causal), ", expected one of the enum");
   }
   if (options.align && *options.align > Align::bottom_right) {
-    fail(operation, "align is " + std::to_string(static_cast<int>(*options.align)) + ", expected one of the enum");
+    fail(operation, "align is ", static_cast<int>(*options.align), ", expected one of the enum");
   }
   if (options.mask && options.mask->means > MaskMeans::ignore) {
-    fail(operation,
-         "mask.means is " + std::to_string(static_cast<int>(options.mask->means)) + ", expected one of the enum");
+    fail(operation, "mask.means is ", static_cast<int>(options.mask->means), ", expected one of the enum");
   }
   if (options.window.left < -1 || options.window.right < -1) {
-    fail(operation, "window is [" + std::to_string(options.window.left) + ", " + std::to_string(options.window.right) +
-                        "], expected −1 (unbounded) or more");
+    fail(operation, "window is [", options.window.left, ", ", options.window.right,
+         "], expected −1 (unbounded) or more");
   }
   if (options.chunk < 0) {
-    fail(operation, "chunk is " + std::to_string(options.chunk) + ", expected 0 (none) or more");
+    fail(operation, "chunk is ", options.chunk, ", expected 0 (none) or more");
   }
   check_probability(operation, "dropout.probability", options.dropout.probability);
   if (options.scale && !std::isfinite(*options.scale)) {
-    fail(operation, "scale is " + std::to_string(*options.scale) + ", expected a finite number");
+    fail(operation, "scale is ", *options.scale, ", expected a finite number");
   }
   if (options.softcap != 0 && (options.softcap < 0 || !std::isnormal(options.softcap))) {
-    fail(operation, "softcap is " + text_of(options.softcap) + ", expected 0 (none) or a normal number above");
+    fail(operation, "softcap is ", text_of(options.softcap), ", expected 0 (none) or a normal number above");
   }
   if (options.scores_at > ScoreStage::masked) {
-    fail(operation,
-         "scores_at is " + std::to_string(static_cast<int>(options.scores_at)) + ", expected one of the enum");
+    fail(operation, "scores_at is ", static_cast<int>(options.scores_at), ", expected one of the enum");
   }
 }
 
@@ -57,8 +55,7 @@ void check_broadcast(std::string_view operation, std::string_view name, std::spa
   const std::array<std::int64_t, 4> full = {sizes.batch, sizes.query_heads, sizes.query_length, sizes.key_length};
   for (std::size_t axis = 0; axis < full.size(); ++axis) {
     if (shape[axis] != full[axis] && shape[axis] != 1) {
-      fail(operation, std::string(name) + " has shape " + describe(shape) + ", expected " + describe(full) +
-                          " ([B, Hq, Lq, Lk]) with any axis 1");
+      fail(operation, name, " has shape ", shape, ", expected ", full, " ([B, Hq, Lq, Lk]) with any axis 1");
     }
   }
 }
@@ -83,8 +80,8 @@ void check_sizes(std::string_view operation, AttentionSizes& sizes) {
   const bool one_each = sizes.key_value_heads == sizes.query_heads || sizes.key_value_heads == 0;
   sizes.group = one_each ? 1 : sizes.query_heads / sizes.key_value_heads;
   if (sizes.group * sizes.key_value_heads != sizes.query_heads) {
-    fail(operation, "query has " + std::to_string(sizes.query_heads) + " heads, expected a multiple of the " +
-                        std::to_string(sizes.key_value_heads) + " of key and value");
+    fail(operation, "query has ", sizes.query_heads, " heads, expected a multiple of the ", sizes.key_value_heads,
+         " of key and value");
   }
   constexpr int kFewBits = 10;
   static_assert((1 << 2 * kFewBits) * ((1 << kFewBits) + kSpare) * ((1 << kFewBits) + kSpare) < kMostElements);
@@ -102,7 +99,7 @@ void check_sizes(std::string_view operation, AttentionSizes& sizes) {
     const std::array<std::int64_t, 7> all = {sizes.batch,       sizes.query_length,    sizes.key_length,
                                              sizes.query_heads, sizes.key_value_heads, sizes.head_dim,
                                              sizes.value_dim};
-    fail(operation, "sizes " + describe(all) + " ([B, Lq, Lk, Hq, Hkv, Dqk, Dv]) ask for more than 64 bits count");
+    fail(operation, "sizes ", all, " ([B, Lq, Lk, Hq, Hkv, Dqk, Dv]) ask for more than 64 bits count");
   }
 }
 
@@ -203,8 +200,7 @@ AttentionSizes check_call(std::string_view operation, const Input& query, const 
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_scales(std::string_view operation, std::string_view name,
                                                         std::string_view of, NumberType type) {
-  fail(operation,
-       std::string(name) + " is given with a " + std::string(of) + " of " + type_name(type) + ", expected int8");
+  fail(operation, name, " is given with a ", of, " of ", type_name(type), ", expected int8");
 }
 
 }  // namespace
@@ -291,8 +287,7 @@ void check_probability_shapes(std::string_view operation, const ProbabilityNames
   for (std::size_t r = 0; r < probabilities.rows.size(); ++r) {
     const std::int64_t row = probabilities.rows[r];
     if (row < 0 || row >= sizes.query_length) {
-      fail(operation, std::string(names.rows) + "[" + std::to_string(r) + "] is " + std::to_string(row) +
-                          ", expected 0 to Lq − 1 = " + std::to_string(sizes.query_length - 1));
+      fail(operation, names.rows, "[", r, "] is ", row, ", expected 0 to Lq − 1 = ", sizes.query_length - 1);
     }
   }
   if (probabilities.per_head) {
@@ -310,7 +305,7 @@ AttentionSizes check_attention_shape(std::string_view operation, const Attention
                                                shape.query_heads, shape.key_value_heads, shape.head_dim,
                                                shape.value_dim};
   for (const std::int64_t extent : extents) {
-    if (extent < 0) fail(operation, "shape has the negative extent " + std::to_string(extent));
+    if (extent < 0) fail(operation, "shape has the negative extent ", extent);
   }
   AttentionSizes sizes{shape.batch, shape.query_length, shape.key_length, shape.query_heads, shape.key_value_heads,
                        1,           shape.head_dim,     shape.value_dim};

@@ -12,13 +12,11 @@ void check_lengths(std::string_view operation, std::string_view name, std::span<
                    std::int64_t batch, std::int64_t limit) {
   if (lengths.empty()) return;
   if (static_cast<std::int64_t>(lengths.size()) != batch) {
-    fail(operation, std::string(name) + " has " + std::to_string(lengths.size()) +
-                        " entries, expected B = " + std::to_string(batch));
+    fail(operation, name, " has ", lengths.size(), " entries, expected B = ", batch);
   }
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     if (lengths[b] < 0 || lengths[b] > limit) {
-      fail(operation, std::string(name) + "[" + std::to_string(b) + "] is " + std::to_string(lengths[b]) +
-                          ", expected 0 to " + std::to_string(limit));
+      fail(operation, name, "[", b, "] is ", lengths[b], ", expected 0 to ", limit);
     }
   }
 }
@@ -32,19 +30,19 @@ void check_packed(std::string_view operation, const AttentionOptions& options, c
     fail(operation, "query_offsets given together with query_lengths or key_lengths; packed sequences have no padding");
   }
   if (sizes.batch != 1) {
-    fail(operation, "query_offsets given with B = " + std::to_string(sizes.batch) + ", expected B = 1");
+    fail(operation, "query_offsets given with B = ", sizes.batch, ", expected B = 1");
   }
   check_offsets(operation, "query_offsets", options.query_offsets, sizes.query_length, "Lq");
   if (options.key_offsets.empty()) {
     if (sizes.key_length != sizes.query_length) {
-      fail(operation, "query_offsets given without key_offsets, but Lq = " + std::to_string(sizes.query_length) +
-                          " and Lk = " + std::to_string(sizes.key_length));
+      fail(operation, "query_offsets given without key_offsets, but Lq = ", sizes.query_length,
+           " and Lk = ", sizes.key_length);
     }
     return;
   }
   if (options.key_offsets.size() != options.query_offsets.size()) {
-    fail(operation, "key_offsets has " + std::to_string(options.key_offsets.size()) + " entries, query_offsets " +
-                        std::to_string(options.query_offsets.size()));
+    fail(operation, "key_offsets has ", options.key_offsets.size(), " entries, query_offsets ",
+         options.query_offsets.size());
   }
   check_offsets(operation, "key_offsets", options.key_offsets, sizes.key_length, "Lk");
 }
@@ -53,31 +51,32 @@ void check_packed(std::string_view operation, const AttentionOptions& options, c
 void check_heads(std::string_view operation, std::string_view name, std::span<const float> numbers,
                  const AttentionSizes& sizes) {
   if (numbers.empty() || static_cast<std::int64_t>(numbers.size()) == sizes.query_heads) return;
-  fail(operation, std::string(name) + " has " + std::to_string(numbers.size()) +
-                      " entries, expected Hq = " + std::to_string(sizes.query_heads));
+  fail(operation, name, " has ", numbers.size(), " entries, expected Hq = ", sizes.query_heads);
 }
 
 void check_slopes(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes) {
   check_heads(operation, "alibi", options.alibi, sizes);
   for (std::size_t h = 0; h < options.alibi.size(); ++h) {
     if (std::isfinite(options.alibi[h])) continue;
-    fail(operation, "alibi[" + std::to_string(h) + "] is " + text_of(options.alibi[h]) + ", expected a finite number");
+    fail(operation, "alibi[", h, "] is ", text_of(options.alibi[h]), ", expected a finite number");
   }
 }
 
 void check_start(std::string_view operation, std::string_view name, const Start& start, std::int64_t sequences) {
   constexpr std::int64_t kFurthest = std::int64_t{1} << 60;
-  const auto check = [&](const std::string& entry, std::int64_t position) {
-    if (position >= 0 && position <= kFurthest) return;
-    fail(operation, entry + " is " + std::to_string(position) + ", expected 0 to 2^60");
-  };
-  if (start.of_all) return check(std::string(name), *start.of_all);
+  constexpr const char* kExpected = ", expected 0 to 2^60";
+  const auto is_near = [](std::int64_t position) { return position >= 0 && position <= kFurthest; };
+  if (start.of_all) {
+    if (!is_near(*start.of_all)) fail(operation, name, " is ", *start.of_all, kExpected);
+    return;
+  }
   const std::span<const std::int64_t> each = start.of_each;
   if (!each.empty() && static_cast<std::int64_t>(each.size()) != sequences) {
-    fail(operation, std::string(name) + " has " + std::to_string(each.size()) + " entries, expected " +
-                        std::to_string(sequences) + ", one for each sequence");
+    fail(operation, name, " has ", each.size(), " entries, expected ", sequences, ", one for each sequence");
   }
-  for (std::size_t s = 0; s < each.size(); ++s) check(std::string(name) + "[" + std::to_string(s) + "]", each[s]);
+  for (std::size_t s = 0; s < each.size(); ++s) {
+    if (!is_near(each[s])) fail(operation, name, "[", s, "] is ", each[s], kExpected);
+  }
 }
 
 }  // namespace
@@ -96,24 +95,20 @@ void check_lists(std::string_view operation, const AttentionOptions& options, co
   check_heads(operation, "sinks", options.sinks, sizes);
   for (std::size_t h = 0; h < options.sinks.size(); ++h) {
     if (options.sinks[h] < std::numeric_limits<float>::infinity()) continue;
-    fail(operation,
-         "sinks[" + std::to_string(h) + "] is " + text_of(options.sinks[h]) + ", expected a number or -inf (none)");
+    fail(operation, "sinks[", h, "] is ", text_of(options.sinks[h]), ", expected a number or -inf (none)");
   }
 }
 
 void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
                    std::int64_t length, std::string_view axis) {
-  const std::string named(name);
-  if (offsets.front() != 0) fail(operation, named + "[0] is " + std::to_string(offsets.front()) + ", expected 0");
+  if (offsets.front() != 0) fail(operation, name, "[0] is ", offsets.front(), ", expected 0");
   for (std::size_t s = 1; s < offsets.size(); ++s) {
     if (offsets[s] < offsets[s - 1]) {
-      fail(operation, named + "[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) + ", less than the " +
-                          std::to_string(offsets[s - 1]) + " before it");
+      fail(operation, name, "[", s, "] is ", offsets[s], ", less than the ", offsets[s - 1], " before it");
     }
   }
   if (offsets.back() != length) {
-    fail(operation, named + " ends with " + std::to_string(offsets.back()) + ", expected " + std::string(axis) + " = " +
-                        std::to_string(length));
+    fail(operation, name, " ends with ", offsets.back(), ", expected ", axis, " = ", length);
   }
 }
 

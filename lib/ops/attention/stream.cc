@@ -22,7 +22,7 @@ constexpr std::string_view kName = "AttentionStream";
 
 void check_options(const AttentionOptions& options) {
   const auto refuse = [](bool given, const char* what) {
-    if (given) ops::fail(kName, std::string("options.") + what + " is given, expected none: keys have no end yet");
+    if (given) ops::fail(kName, "options.", what, " is given, expected none: keys have no end yet");
   };
   if (!options.query_start) {
     refuse(options.causal == Causal::bottom_right, "causal = bottom_right without query_start");
@@ -42,7 +42,7 @@ void check_options(const AttentionOptions& options) {
 ops::AttentionSizes sizes_of(const View<const float, 4>& query, std::int64_t key_value_heads, std::int64_t value_dim,
                              const AttentionOptions& options) {
   for (const auto& [what, count] : {std::pair{"key_value_heads", key_value_heads}, {"value_dim", value_dim}}) {
-    if (count < 0) ops::fail(kName, std::string(what) + " is " + std::to_string(count) + ", expected at least 0");
+    if (count < 0) ops::fail(kName, what, " is ", count, ", expected at least 0");
   }
   // No keys and no columns: what is left to check are the query and the options.
   const View<const float, 4> key(nullptr, {query.extent(0), 0, key_value_heads, query.extent(3)});
@@ -161,8 +161,8 @@ void copy_keys(const View<const float, 4>& from, Tensor<float, 4>& to, std::int6
 // What such a call goes on with.
 template <class State>
 State& state_to(State* state, const char* call) {
-  if (state == nullptr) ops::fail(kName, std::string(call) + " after the stream was moved from");
-  if (state->ended) ops::fail(kName, std::string(call) + " after finish()");
+  if (state == nullptr) ops::fail(kName, call, " after the stream was moved from");
+  if (state->ended) ops::fail(kName, call, " after finish()");
   return *state;
 }
 

@@ -119,7 +119,7 @@ void multiply(Engine& engine, Names names, const View<const float, 3>& a, const 
 // Of A and C beside a packed B.
 void check_matrix_type(std::string_view argument, NumberType type) {
   if (type == NumberType::float32 || type == NumberType::bfloat16) return ops::check_built_type("gemm", argument, type);
-  ops::fail("gemm", std::string(argument) + " has type " + ops::type_name(type) + ", expected float32 or bfloat16");
+  ops::fail("gemm", argument, " has type ", ops::type_name(type), ", expected float32 or bfloat16");
 }
 
 // K and N are those of b.
@@ -151,14 +151,14 @@ void gemm(Engine& engine, const TypedView<2>& a, const PackedMatrix& b, const Mu
   if (options.batched_residual) ops::fail("gemm", "batched_residual is given for a single product, expected residual");
   if (!b) ops::fail("gemm", "b is an empty PackedMatrix, expected one made from a matrix");
   if (b.isa() != engine.isa()) {
-    ops::fail("gemm", "b was packed for the instruction set " + std::string(name(b.isa())) + ", expected " +
-                          std::string(name(engine.isa())) + ", that of the engine");
+    ops::fail("gemm", "b was packed for the instruction set ", name(b.isa()), ", expected ", name(engine.isa()),
+              ", that of the engine");
   }
   check_matrix_type("a", a.type);
   check_matrix_type("c", c.type);
   if (a.type != NumberType::float32 && !ops::takes_narrow_a(b.type())) {
-    ops::fail("gemm", "a has type bfloat16 and b " + ops::type_name(b.type()) +
-                          ", expected an a of float32 or a b of bfloat16, int8 or int4");
+    ops::fail("gemm", "a has type bfloat16 and b ", ops::type_name(b.type()),
+              ", expected an a of float32 or a b of bfloat16, int8 or int4");
   }
   const ops::Extent b_extent = ops::extent_of(std::span(static_cast<const std::byte*>(b.data()), b.bytes()));
   GemmBatch product = check_product({.has_batch = false}, batched(a), b.rows(), b.columns(), b_extent, batched(c),
@@ -171,8 +171,7 @@ void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime:
 
 void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type <= NumberType::int4) return check_built_type(operation, argument, type);
-  fail(operation,
-       std::string(argument) + " is " + type_name(type) + ", expected float32, bfloat16, float16, int8 or int4");
+  fail(operation, argument, " is ", type_name(type), ", expected float32, bfloat16, float16, int8 or int4");
 }
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)
@@ -190,7 +189,7 @@ PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose tra
     const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
     if (__builtin_mul_overflow(vectors, kernels.lanes, &words) ||
         __builtin_mul_overflow(words, panels.packed_rows(rows_), &words) || words > INT64_MAX / 8) {
-      ops::fail("PackedMatrix", "b of shape " + ops::describe(b.shape) + " has more bytes than 64 bits address");
+      ops::fail("PackedMatrix", "b of shape ", b.shape, " has more bytes than 64 bits address");
     }
   }
   const std::size_t bytes = static_cast<std::size_t>(words) * sizeof(float);
@@ -219,9 +218,7 @@ constexpr OfA kOfA[] = {{NumberType::float32, false}, {NumberType::float32, true
 // most.
 ops::GemmBytes bytes_of(const Engine& engine, const GemmShape& shape) {
   const std::array extents{shape.batch, shape.m, shape.n, shape.k};
-  const auto refuse = [&](const char* why) {
-    ops::fail("gemm", "shape " + ops::describe(extents) + " ([batch, M, N, K]) " + why);
-  };
+  const auto refuse = [&](const char* why) { ops::fail("gemm", "shape ", extents, " ([batch, M, N, K]) ", why); };
   for (const std::int64_t extent : extents) {
     if (extent < 0) refuse("has a negative extent");
   }

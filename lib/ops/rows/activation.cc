@@ -10,7 +10,7 @@ namespace {
 
 void check_activation(std::string_view operation, Activation activation) {
   if (activation <= kLastActivation) return;
-  ops::fail(operation, "activation is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
+  ops::fail(operation, "activation is ", static_cast<int>(activation), ", expected one of the enum");
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ constexpr std::string_view kName = "cross_entropy";
 std::int64_t checked_labels(std::span<const std::int64_t> labels, const View<const float, 2>& logits,
                             std::int64_t ignore_label) {
   if (labels.size() != static_cast<std::size_t>(logits.extent(0))) {
-    ops::fail(kName, "labels has " + std::to_string(labels.size()) + " entries, expected " +
-                         std::to_string(logits.extent(0)) + " (one for each row of logits)");
+    ops::fail(kName, "labels has ", labels.size(), " entries, expected ", logits.extent(0),
+              " (one for each row of logits)");
   }
   std::int64_t count = 0;
   for (std::size_t n = 0; n < labels.size(); ++n) {
     if (labels[n] == ignore_label) continue;
     ++count;
     if (labels[n] < 0 || labels[n] >= logits.extent(1)) {
-      ops::fail(kName, "label " + std::to_string(n) + " is " + std::to_string(labels[n]) + ", expected 0 to " +
-                           std::to_string(logits.extent(1) - 1) + ", or " + std::to_string(ignore_label) + " for none");
+      ops::fail(kName, "label ", n, " is ", labels[n], ", expected 0 to ", logits.extent(1) - 1, ", or ", ignore_label,
+                " for none");
     }
   }
   return count;

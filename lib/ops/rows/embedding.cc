@@ -17,14 +17,12 @@ namespace ops {
 void check_embedding_ids(std::string_view operation, std::string_view rows_name, std::span<const std::int64_t> ids,
                          std::size_t table, std::int64_t count, std::int64_t table_rows) {
   if (ids.size() != static_cast<std::size_t>(count)) {
-    fail(operation, "ids of table " + std::to_string(table) + " has " + std::to_string(ids.size()) +
-                        " entries, expected " + std::to_string(count) + " (one for each row of " +
-                        std::string(rows_name) + ")");
+    fail(operation, "ids of table ", table, " has ", ids.size(), " entries, expected ", count, " (one for each row of ",
+         rows_name, ")");
   }
   for (std::size_t n = 0; n < ids.size(); ++n) {
     if (ids[n] >= 0 && ids[n] < table_rows) continue;
-    fail(operation, "id " + std::to_string(n) + " of table " + std::to_string(table) + " is " + std::to_string(ids[n]) +
-                        ", expected 0 to " + std::to_string(table_rows - 1));
+    fail(operation, "id ", n, " of table ", table, " is ", ids[n], ", expected 0 to ", table_rows - 1);
   }
 }
 

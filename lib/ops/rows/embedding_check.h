@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, kMaxTables> kIdsNames = {
 
 inline void check_table_count(std::string_view operation, std::size_t tables) {
   if (tables >= 1 && tables <= kMaxTables) return;
-  fail(operation, std::to_string(tables) + " tables given, expected 1 to " + std::to_string(kMaxTables));
+  fail(operation, tables, " tables given, expected 1 to ", kMaxTables);
 }
 
 // `rows` [N, E] is what the rows of the table go to, or its gradient.

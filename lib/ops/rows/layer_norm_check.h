@@ -15,7 +15,7 @@ namespace headlight::ops {
 
 inline void check_epsilon(std::string_view operation, float epsilon) {
   if (epsilon >= 0 && std::isfinite(epsilon)) return;
-  fail(operation, "epsilon is " + std::to_string(epsilon) + ", expected a finite number ≥ 0");
+  fail(operation, "epsilon is ", epsilon, ", expected a finite number ≥ 0");
 }
 
 inline void check_layer_norm(const TypedView<2>& x, const MutableTypedView<2>& y, const LayerNormOptions& options) {

@@ -15,17 +15,16 @@ constexpr std::string_view kName = "mean_pool";
 void check_offsets(std::string_view operation, std::span<const std::int64_t> offsets, std::int64_t rows) {
   if (offsets.empty()) ops::fail(operation, "offsets is empty, expected [n + 1] entries");
   if (offsets.front() != 0) {
-    ops::fail(operation, "offsets begins with " + std::to_string(offsets.front()) + ", expected 0");
+    ops::fail(operation, "offsets begins with ", offsets.front(), ", expected 0");
   }
   for (std::size_t s = 1; s < offsets.size(); ++s) {
     if (offsets[s] < offsets[s - 1]) {
-      ops::fail(operation, "offsets[" + std::to_string(s) + "] is " + std::to_string(offsets[s]) +
-                               ", expected at least " + std::to_string(offsets[s - 1]) + " (the one before)");
+      ops::fail(operation, "offsets[", s, "] is ", offsets[s], ", expected at least ", offsets[s - 1],
+                " (the one before)");
     }
   }
   if (offsets.back() != rows) {
-    ops::fail(operation, "offsets ends with " + std::to_string(offsets.back()) + ", expected " + std::to_string(rows) +
-                             " (the rows of x)");
+    ops::fail(operation, "offsets ends with ", offsets.back(), ", expected ", rows, " (the rows of x)");
   }
 }
 
