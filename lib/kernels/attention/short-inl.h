@@ -80,62 +80,64 @@ void hide_columns(const kernels::AttentionShort& head, std::int64_t first, float
   }
 }
 
-template <int kWidth>
-HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t keys) {
+HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t width, std::int64_t keys) {
   Vec greatest[4];
 #pragma GCC unroll 4
   for (int c = 0; c < 4; ++c) greatest[c] = broadcast(-kInfinity);
 #pragma GCC unroll 16
   for (int j = 0; j < kLanes; ++j) {
-    if (j < keys) greatest[j % 4] = max(load(scores + j * kWidth), greatest[j % 4]);
+    if (j < keys) greatest[j % 4] = max(load(scores + j * width), greatest[j % 4]);
   }
   std::int64_t j = kLanes;
   for (; j + 4 <= keys; j += 4) {
 #pragma GCC unroll 4
-    for (int c = 0; c < 4; ++c) greatest[c] = max(load(scores + (j + c) * kWidth), greatest[c]);
+    for (int c = 0; c < 4; ++c) greatest[c] = max(load(scores + (j + c) * width), greatest[c]);
   }
-  for (; j < keys; ++j) greatest[0] = max(load(scores + j * kWidth), greatest[0]);
+  for (; j < keys; ++j) greatest[0] = max(load(scores + j * width), greatest[0]);
   return max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3]));
 }
 
 // Σ_j weights[j][r] over the keys kFirst, kFirst + kStep …, in the order of weigh() and sum_of_lanes(): of each lane
 // even and odd vectors of keys apart, then the lanes by halves. What lies behind the last key would be zeros, and is
 // left out.
-template <int kWidth, int kFirst = 0, int kStep = 1>
-HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t keys) {
+template <int kFirst = 0, int kStep = 1>
+HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t width, std::int64_t keys) {
   if constexpr (kStep < kLanes) {
-    const Vec sum = sum_of_columns<kWidth, kFirst, 2 * kStep>(weights, keys);
+    const Vec sum = sum_of_columns<kFirst, 2 * kStep>(weights, width, keys);
     if (kFirst + kStep >= keys) return sum;
-    return add(sum, sum_of_columns<kWidth, kFirst + kStep, 2 * kStep>(weights, keys));
+    return add(sum, sum_of_columns<kFirst + kStep, 2 * kStep>(weights, width, keys));
   } else {
-    Vec even = load(weights + kFirst * kWidth);
+    Vec even = load(weights + kFirst * width);
     if (kFirst + kLanes >= keys) return even;
-    Vec odd = load(weights + (kFirst + kLanes) * kWidth);
+    Vec odd = load(weights + (kFirst + kLanes) * width);
     for (std::int64_t key = kFirst + 2 * kLanes; key < keys; key += 2 * kLanes) {
-      even = add(even, load(weights + key * kWidth));
-      if (key + kLanes < keys) odd = add(odd, load(weights + (key + kLanes) * kWidth));
+      even = add(even, load(weights + key * width));
+      if (key + kLanes < keys) odd = add(odd, load(weights + (key + kLanes) * width));
     }
     return add(even, odd);
   }
 }
 
-// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums.
-template <int kWidth>
-HEADLIGHT_INLINE Vec weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest, float* sum) {
+// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums. One function for one
+// vector of rows and for two: it is most of the code.
+[[gnu::noinline]] inline Vec weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest,
+                                           float* sum) {
+  // Not an argument, or the compiler would make a copy for each of the two.
+  const std::int64_t width = head.query.count <= kLanes ? kLanes : 2 * kLanes;
   const Vec scale = broadcast(head.exponent_scale);
-  const Vec maximum = scaled(greatest_of_columns<kWidth>(scores, head.keys.count), scale);
+  const Vec maximum = scaled(greatest_of_columns(scores, width, head.keys.count), scale);
   const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
   store(maximum, greatest);
   const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
   const bool any_large = any_of(mask_not(small));
 #pragma GCC unroll 4
   for (std::int64_t j = 0; j < head.keys.count; ++j) {
-    const Vec score = load(scores + j * kWidth);
+    const Vec score = load(scores + j * width);
     Vec distance = fma(score, scale, minus_maximum);
     if (any_large) distance = select(small, distance, add(scaled_beside(score, scale, minus_maximum), minus_maximum));
-    store(exp2_nonpositive(distance), scores + j * kWidth);
+    store(exp2_nonpositive(distance), scores + j * width);
   }
-  const Vec sums = sum_of_columns<kWidth>(scores, head.keys.count);
+  const Vec sums = sum_of_columns(scores, width, head.keys.count);
   store(sums, sum);
   return sums;
 }
@@ -244,7 +246,7 @@ void attend_short_rows(const kernels::AttentionShort& head) {
   bool any_empty = false;
   for (int r = 0; r < kWidth; r += kLanes) {
     if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
-    const Vec sum = weigh_columns<kWidth>(head, scores + r, head.maximum + r, head.sum + r);
+    const Vec sum = weigh_columns(head, scores + r, head.maximum + r, head.sum + r);
     const Mask empty = equal(sum, zero());
     store(div(broadcast(1.0f), select(empty, broadcast(1.0f), sum)), inverse + r);
     any_empty = any_empty || any_of(empty);
