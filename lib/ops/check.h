@@ -14,7 +14,7 @@
 
 namespace headlight::ops {
 
-// Throws std::invalid_argument("operation: message").
+// Throws std::invalid_argument("operation: message"), with the message in one piece, or in parts of any kind in order.
 [[noreturn]] HEADLIGHT_INNER_API void fail(std::string_view operation, const std::string& message);
 [[noreturn, gnu::cold]] HEADLIGHT_INNER_API void fail_with(std::string_view operation, const MessagePart* parts,
                                                            std::size_t count);
