@@ -19,6 +19,8 @@ class MessagePart {
   MessagePart(const char* text) noexcept : text_(text), kind_(Kind::literal) {}
   MessagePart(std::string_view text) noexcept : text_(text.data()), count_(text.size()), kind_(Kind::text) {}
   MessagePart(const std::string& text) noexcept : MessagePart(std::string_view(text)) {}
+  MessagePart(char) = delete;  // a number on some machines and a count on others
+  MessagePart(bool) = delete;
   MessagePart(std::signed_integral auto number) noexcept : integer_(number), kind_(Kind::integer) {}
   MessagePart(std::unsigned_integral auto number) noexcept : count_(number), kind_(Kind::count) {}
   MessagePart(std::floating_point auto number) noexcept : number_(number), kind_(Kind::number) {}

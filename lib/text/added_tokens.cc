@@ -76,7 +76,8 @@ AddedTokens::Match AddedTokens::Search::next() {
     if (found->token.single_word && !apart) continue;
     at_ = match.end;
     if (found->token.lstrip) match.begin = space_before(text_, taken_, match.begin);
-    if (found->token.rstrip) match.end = space_behind(text_, match.end);
+    // From where an earlier match has looked for white space: the time is linear in the text.
+    if (found->token.rstrip) match.end = space_behind(text_, std::max(match.end, taken_));
     // What the white space behind an earlier match took may have held the beginning of this one.
     match.begin = std::max(match.begin, taken_);
     match.end = std::max(match.end, taken_);

@@ -13,6 +13,7 @@ using models::in_quotes;
 
 // As it is looked for.
 std::string spelt(const JsonValue& entry, const std::string& content, const Normalizer* normalizer) {
+  if (content.size() > AddedTokens::kLongest) entry.fail("content", "is too long");
   std::string text = content;
   bool whole_front = true;
   try {

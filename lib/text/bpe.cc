@@ -1,10 +1,8 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 
-#include "headlight/models/errors.h"
 #include "text/byte_characters.h"
 #include "text/utf8.h"
 

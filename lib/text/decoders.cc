@@ -204,6 +204,7 @@ class BpeDecoder final : public Decoder {
   explicit BpeDecoder(const JsonValue& part) : suffix_(needed_string(part, "suffix")) {
     expect_keys(part, {"suffix"});
     if (suffix_.empty()) part.fail("suffix", "is empty");
+    if (suffix_.size() > kLongestToken) part.fail("suffix", "is too long");
   }
   void apply(std::vector<std::string>& tokens) const override {
     for (std::string& token : tokens) replace_all(token, suffix_, &token == &tokens.back() ? "" : " ");
@@ -215,19 +216,33 @@ class BpeDecoder final : public Decoder {
 
 class SequenceDecoder final : public Decoder {
  public:
-  explicit SequenceDecoder(const JsonValue& part) {
-    expect_keys(part, {"decoders"});
-    for (const JsonValue& one : needed_parts(part, "decoders")) parts_.push_back(read_decoder(one));
-  }
+  explicit SequenceDecoder(const JsonValue& part) { add(part); }
   void apply(std::vector<std::string>& tokens) const override {
-    const std::size_t before = joined(tokens).size();
+    const std::size_t before = bytes_of(tokens);
     for (const auto& part : parts_) {
       part->apply(tokens);
-      check_growth(before, joined(tokens).size());
+      check_growth(before, bytes_of(tokens));
     }
   }
 
  private:
+  // As in a Sequence of normalizers.
+  void add(const JsonValue& sequence) {
+    expect_keys(sequence, {"decoders"});
+    for (const JsonValue& one : needed_parts(sequence, "decoders")) {
+      if (type_of(one) == "Sequence") {
+        add(one);
+      } else {
+        parts_.push_back(read_decoder(one));
+      }
+    }
+  }
+  static std::size_t bytes_of(const std::vector<std::string>& tokens) {
+    std::size_t bytes = 0;
+    for (const std::string& token : tokens) bytes += token.size();
+    return bytes;
+  }
+
   std::vector<std::unique_ptr<Decoder>> parts_;
 };
 

@@ -1,5 +1,8 @@
 #include "text/pipeline.h"
 
+#include <cstdint>
+#include <stdexcept>
+
 #include "headlight/models/errors.h"
 #include "text/bpe.h"
 #include "text/decoders.h"
@@ -40,7 +43,11 @@ class Ids final : public PieceSink {
     take_matches(pipeline_.added->raw(), text, true,
                  [this](std::string_view part, bool first) { normalize(part, first); });
   }
-  void take(std::string_view piece, bool) override { pipeline_.model->append(piece, scratch_, ids_); }
+  void take(std::string_view piece, bool) override {
+    // Models keep places in a piece in 32 bits.
+    if (piece.size() > UINT32_MAX) throw std::invalid_argument("a piece of the text has 4 GiB or more");
+    pipeline_.model->append(piece, scratch_, ids_);
+  }
 
  private:
   // The tokens of a text, and what take_rest(part, first) makes of what lies between them.

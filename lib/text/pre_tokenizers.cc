@@ -206,6 +206,7 @@ class SplitSplitter final : public PreTokenizer {
     }
     text_ = needed_string(*pattern, "String");
     if (text_.empty()) pattern->fail("String", "is empty");
+    if (text_.size() > kLongestToken) pattern->fail("String", "is too long");
   }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     if (match_ != nullptr && behavior_ == Behavior::isolated) return split_matches(piece, first, match_, out);

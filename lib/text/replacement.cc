@@ -26,6 +26,7 @@ Replacement::Replacement(const JsonValue& part) {
   }
   pattern_ = needed_string(*pattern, "String");
   if (pattern_.empty()) pattern->fail("String", "is empty");
+  if (pattern_.size() > kLongestToken) pattern->fail("String", "is too long");
 }
 
 Replacement::Match Replacement::find(std::string_view text, std::size_t at) const {

@@ -11,7 +11,7 @@ constexpr std::size_t kFewEntries = 8;
 
 std::uint64_t load(const char* bytes, std::size_t count) noexcept {
   std::uint64_t word = 0;
-  std::memcpy(&word, bytes, count);
+  if (count > 0) std::memcpy(&word, bytes, count);
   return word;
 }
 

@@ -105,6 +105,26 @@ TEST(HostileShapes, AttentionThatWritesNothingCountsNothing) {
   EXPECT_EQ(engine.scratch_bytes(), 0);
 }
 
+// Scores of queries without a column are 0, whatever the scratch memory held before: each row is the mean of the
+// values.
+TEST(HostileShapes, QueriesWithoutColumnsScoreNothing) {
+  constexpr std::int64_t kKeys = 100;
+  Tensor<float, 4> value({1, kKeys, 1, 3}), key({1, kKeys, 1, 0}), nan({1, kKeys, 1, 8});
+  for (float& number : value) number = 2.0f;
+  for (float& number : nan) number = std::numeric_limits<float>::quiet_NaN();
+  for (const Isa isa : available_isas()) {
+    Engine engine({.threads = 1, .isa = isa});
+    for (std::int64_t rows = 1; rows <= 26; ++rows) {
+      const View<const float, 4> dirty(nan.data(), {1, rows, 1, 8});
+      Tensor<float, 4> out({1, rows, 1, 3});
+      attention(engine, dirty, nan, value, out);
+      ASSERT_TRUE(std::isnan(out(0, 0, 0, 0)));
+      attention(engine, Tensor<float, 4>({1, rows, 1, 0}), key, value, out, {.scale = 1.0f, .softcap = 3.0f});
+      for (const float number : out) ASSERT_NEAR(number, 2.0f, 1e-5f) << name(isa) << ", " << rows << " rows";
+    }
+  }
+}
+
 // Rows that have no columns need no memory, and their strides, whatever they are, are not multiplied: where a row has
 // no columns of values there are a log-sum-exp and gradients all the same.
 TEST(HostileShapes, RowsWithoutColumnsLieNowhere) {

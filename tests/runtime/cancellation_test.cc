@@ -112,7 +112,7 @@ TEST_P(Stopping, NoMatrixIsHalfPacked) {
       thrown = true;
     }
     EXPECT_EQ(thrown, asked > questions);
-    if (GetParam() == 1 || questions == 0) EXPECT_TRUE(thrown);
+    EXPECT_TRUE(thrown || (GetParam() > 1 && questions > 0));
   }
   end_after(1'000'000'000);
   EXPECT_EQ(PackedMatrix(engine_, b).columns(), 4096);

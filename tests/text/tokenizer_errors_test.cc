@@ -85,6 +85,31 @@ TEST(TokenizerErrors, TextsThatGrow) {
   EXPECT_EQ(tokenizer.encode("b"), std::vector<std::int64_t>{1});
 }
 
+// A Sequence in a Sequence counts as the parts of the outer one, for tokens of the file, too.
+TEST(TokenizerErrors, NestedPartsThatGrow) {
+  const std::string grows = R"({"type":"Replace","pattern":{"String":"a"},"content":")" + std::string(64, 'a') + "\"}";
+  std::string normalizer = grows;
+  for (int n = 0; n < 6; ++n) normalizer = R"({"type":"Sequence","normalizers":[)" + grows + "," + normalizer + "]}";
+  const Tokenizer tokenizer = Tokenizer::parse(R"({"normalizer":)" + normalizer + "," + kModel + "}");
+  EXPECT_THROW(static_cast<void>(tokenizer.encode("a")), std::invalid_argument);
+  const std::string added = R"("added_tokens":[{"id":0,"content":"a","single_word":false,"lstrip":false,)"
+                            R"("rstrip":false,"normalized":true,"special":false}],)";
+  EXPECT_TRUE(contains(error_beside(added + R"("normalizer":)" + normalizer), "added_tokens[0].content"));
+  std::string decoder = grows;
+  for (int n = 0; n < 6; ++n) decoder = R"({"type":"Sequence","decoders":[)" + grows + "," + decoder + "]}";
+  const Tokenizer decodes = Tokenizer::parse(R"({"decoder":)" + decoder + "," + kModel + "}");
+  EXPECT_THROW(static_cast<void>(decodes.decode({0})), std::invalid_argument);
+}
+
+TEST(TokenizerErrors, PatternsThatAreTooLong) {
+  const std::string pattern = R"("pattern":{"String":")" + std::string(1025, 'a') + R"("})";
+  EXPECT_TRUE(contains(error_beside(R"("normalizer":{"type":"Replace",)" + pattern + R"(,"content":""})"),
+                       "normalizer.pattern.String is too long"));
+  EXPECT_TRUE(contains(
+      error_beside(R"("pre_tokenizer":{"type":"Split",)" + pattern + R"(,"behavior":"Isolated","invert":false})"),
+      "pre_tokenizer.pattern.String is too long"));
+}
+
 TEST(TokenizerErrors, OfCalls) {
   const Tokenizer tokenizer = Tokenizer::parse(std::string("{") + kModel + "}");
   EXPECT_THROW(static_cast<void>(tokenizer.encode("a\xFF")), std::invalid_argument);

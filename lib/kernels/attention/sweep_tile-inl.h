@@ -93,6 +93,7 @@ template <class Numbers>
   float* const scores[] = {tile.scores, tile.scores + second * tile.scores_stride};
   const bool goes_on = tile.whole_columns > 0;
   Vec sums[] = {goes_on ? load(scores[0]) : zero(), goes_on ? load(scores[1]) : zero()};
+  for (std::int64_t r = 2; !goes_on && r < tile.rows; ++r) store(zero(), tile.scores + r * tile.scores_stride);
   for (std::int64_t d = tile.whole_columns; d < tile.head_dim; d += kLanes) {
     const int dims = static_cast<int>(smaller(kLanes, tile.head_dim - d));
     Vec square[kLanes];
@@ -107,7 +108,7 @@ template <class Numbers>
     for (std::int64_t r = 2; r < tile.rows; ++r) {
       const float* const query = tile.query.at + r * tile.query.stride + d;
       float* const to = tile.scores + r * tile.scores_stride;
-      Vec sum = d > 0 ? load(to) : zero();
+      Vec sum = load(to);
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i) {
         if (i < dims) sum = step_product<Numbers>(broadcast(query[i]), square[i], sum);

@@ -73,8 +73,10 @@ std::size_t short_call_bytes(const Engine& engine, const kernels::AttentionKerne
 std::size_t most_short_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
                              const AttentionSizes& sizes) noexcept {
   const bool is_empty = sizes.query_length == 0 || sizes.key_length == 0 || sizes.value_dim == 0;
-  if (is_empty || sizes.head_dim > kMaxShortHeadDim || !stays_near(kernels, sizes)) return 0;
-  return short_scratch_bytes(typed_short_floats(kernels, sizes), engine.threads());
+  if (is_empty || sizes.head_dim > kMaxShortHeadDim) return 0;
+  const bool typed = stays_near(kernels, sizes);
+  return short_scratch_bytes(typed ? typed_short_floats(kernels, sizes) : short_columns(kernels, sizes),
+                             engine.threads());
 }
 
 void attend_short(Engine& engine, std::string_view name, const ShortAttention& call) {

@@ -136,8 +136,8 @@ void attend_short_rows(Engine& engine, std::string_view name, const Call& call) 
   const std::size_t bytes = short_scratch_bytes(call.floats(), workers);
   if (bytes == 0) return attend_sequences_on_stack(call, sequences);
   const runtime::Scratch scratch(engine, bytes, name);
+  const std::size_t of_worker = bytes / static_cast<std::size_t>(workers);
   const auto room = [&](int worker) {
-    const std::size_t of_worker = bytes / static_cast<std::size_t>(workers);
     return reinterpret_cast<float*>(scratch.data() + static_cast<std::size_t>(worker) * of_worker);
   };
   if (workers == 1) return attend_sequences(call, sequences, room(0));
