@@ -24,7 +24,7 @@ class Precompiled final : public Normalizer {
 
   std::vector<std::uint32_t> units_;  // of a double array: a tree of bytes
   std::string results_;               // one behind another, a zero byte behind each
-  std::array<bool, 128> keeps_{};     // by character of ASCII: no key begins with it
+  std::array<bool, 128> keeps_{};     // by character of ASCII: it is no key by itself
 };
 
 }  // namespace headlight::text

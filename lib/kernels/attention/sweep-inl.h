@@ -267,8 +267,7 @@ inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) {
   return range;
 }
 
-// A head's scores become weights. A call: inlined, it stands twice in every attend_sweep(), 20 KB of a program that
-// links attention().
+// A head's scores become weights. A call: inlined, it would stand twice in every attend_sweep().
 [[gnu::noinline]] inline RowFactors weigh_head(const kernels::AttentionBlock& block, const BlockRange& range) {
   RowFactors factors;
   if (block.state.first && block.keys.count <= kLanes && block.modifiers.asked == 0) {

@@ -104,8 +104,8 @@ GemmBatch as_rows(const GemmBatch& batch) noexcept {
   return turned;
 }
 
-// Whether it is nearly over before it would be known how to cut it, half a microsecond at most, and does with some of
-// the stack: a panel always does, and A turned over beside it on most instruction sets.
+// Whether it is nearly over before it would be known how to cut it, and does with some of the stack: a panel always
+// does, and A turned over beside it on most instruction sets.
 constexpr std::int64_t kSmallExtent = 32;
 constexpr std::int64_t kSmallScratch = 2048;
 bool is_small(const kernels::GemmKernels& kernels, const GemmBatch& batch) noexcept {
