@@ -125,10 +125,10 @@ void HeadCovariance::add(Engine& engine, View<const float, 2> outputs, std::span
 // Most outputs are near 1 and stay as they are. Sums that were made with another scale are brought to the new one,
 // which is exact. The numbers of these rows are at most largest · 2^power.
 void HeadCovariance::fit_scale(std::int64_t head, float largest, int power) noexcept {
-  constexpr int kNear = 16, kMost = 120, kTooLarge = 40;  // the products of 4096 rows of 2^40 stay below 2^127
+  constexpr int kNear = 16, kMostExponent = 120, kTooLarge = 40;  // the products of 4096 rows of 2^40 stay below 2^127
   if (largest == 0 || !std::isfinite(largest)) return;
   std::optional<int>& scale = scales_[static_cast<std::size_t>(head)];
-  const int exponent = std::clamp(std::ilogb(largest) + power, -kMost, kMost);
+  const int exponent = std::clamp(std::ilogb(largest) + power, -kMostExponent, kMostExponent);
   if (scale && exponent <= *scale + kTooLarge) return;
   const int before = scale.value_or(0);
   scale = std::abs(exponent) <= kNear ? 0 : exponent;
