@@ -172,18 +172,18 @@ class WhitespaceSplitSplitter final : public PreTokenizer {
 class WhitespaceSplitter final : public PreTokenizer {
  public:
   void split(std::string_view piece, bool first, PieceSink& out) const override {
-    enum class Kind { space, word, other };
+    enum class CharacterKind { space, word, other };
     Pieces pieces(piece, first, Behavior::removed, out);
-    Kind last = Kind::space;
+    CharacterKind last = CharacterKind::space;
     for (std::size_t at = 0, begin = 0; at < piece.size(); begin = at) {
       const char32_t character = next_code_point(piece, at);
-      const Kind kind = is_word_character(character) ? Kind::word
-                        : is_white_space(character)  ? Kind::space
-                                                     : Kind::other;
-      if (kind != last) pieces.add(begin, last == Kind::space);
+      const CharacterKind kind = is_word_character(character) ? CharacterKind::word
+                                 : is_white_space(character)  ? CharacterKind::space
+                                                              : CharacterKind::other;
+      if (kind != last) pieces.add(begin, last == CharacterKind::space);
       last = kind;
     }
-    pieces.add(piece.size(), last == Kind::space);
+    pieces.add(piece.size(), last == CharacterKind::space);
     pieces.finish();
   }
 };
