@@ -153,14 +153,8 @@ void Bpe::begin(std::string_view piece, Scratch& scratch) const {
       pending = false;
       return add(id, at);
     }
-    if (falls_back_) {
-      const std::string_view spelt = has_affixes() ? std::string_view(scratch.text) : character;
-      const auto fallback = [this](char byte) { return fallback_[static_cast<unsigned char>(byte)]; };
-      if (std::none_of(spelt.begin(), spelt.end(), [&](char byte) { return fallback(byte) == kNone; })) {
-        for (const char byte : spelt) add(fallback(byte) | kForeign, at);
-        return;
-      }
-    }
+    const std::string_view spelt = has_affixes() ? std::string_view(scratch.text) : character;
+    if (fallback_.take_bytes(spelt, [&](std::uint32_t token) { add(token | kForeign, at); })) return;
     if (unknown_ == kNone) return;
     if (pending && !fuses_unknown_) add(unknown_ | kForeign, begins);
     pending = true;

@@ -8,13 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "text/byte_fallback.h"
 #include "text/parts.h"
 #include "text/token_table.h"
 #include "text/vocabulary.h"
 
 namespace headlight::text {
 
-class Bpe final : public Model {
+class Bpe final : public VocabularyModel {
  public:
   explicit Bpe(const JsonValue& model);
 
@@ -25,10 +26,6 @@ class Bpe final : public Model {
   void prepare();
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
-  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const override { return vocabulary_.id(token); }
-  [[nodiscard]] const std::string* token(std::int64_t id) const override { return vocabulary_.token(id); }
-  [[nodiscard]] std::int64_t count() const override { return vocabulary_.count(); }
-  [[nodiscard]] std::int64_t size() const override { return vocabulary_.size(); }
 
  private:
   // Two characters, as what they are at first, that no token holds side by side: no merge crosses such a seam. A set
@@ -60,16 +57,15 @@ class Bpe final : public Model {
   void merge_many(const std::uint32_t* symbols, std::size_t count, Scratch& scratch,
                   std::vector<std::int64_t>& ids) const;
 
-  Vocabulary vocabulary_;
   PairTable merges_;
   std::string prefix_, suffix_;
   std::uint32_t unknown_ = TokenTable::kNone;
-  bool fuses_unknown_ = false, falls_back_ = false, ignores_merges_ = false, takes_bytes_ = false;
-  std::array<std::uint32_t, 256> fallback_{};  // of "<0x00>" …
-  std::array<std::uint32_t, 256> bytes_{};     // where pieces are bytes: the token of each
-  TokenTable byte_tokens_;                     // and all of them
-  std::vector<std::uint32_t> singles_;         // tokens of one character below U+10000
-  std::vector<bool> whole_;                    // by id: a piece that is this token becomes it
+  ByteFallback fallback_;
+  bool fuses_unknown_ = false, ignores_merges_ = false, takes_bytes_ = false;
+  std::array<std::uint32_t, 256> bytes_{};  // where pieces are bytes: the token of each
+  TokenTable byte_tokens_;                  // and all of them
+  std::vector<std::uint32_t> singles_;      // tokens of one character below U+10000
+  std::vector<bool> whole_;                 // by id: a piece that is this token becomes it
   Neighbours neighbours_;
   std::size_t longest_ = 0;
 };

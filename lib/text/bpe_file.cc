@@ -1,6 +1,6 @@
 // What tokenizer.json says of BPE.
-#include <array>
-#include <cstdio>
+#include <string>
+#include <utility>
 
 #include "headlight/models/errors.h"
 #include "text/bpe.h"
@@ -38,14 +38,9 @@ Bpe::Bpe(const JsonValue& model) {
     if (model.string(key).value_or("").size() > kLongestToken) model.fail(key, "is too long");
   }
   fuses_unknown_ = model.boolean("fuse_unk").value_or(false);
-  falls_back_ = model.boolean("byte_fallback").value_or(false);
   ignores_merges_ = model.boolean("ignore_merges").value_or(false);
   vocabulary_ = read_vocabulary(model);
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    std::array<char, 8> name{};
-    static_cast<void>(std::snprintf(name.data(), name.size(), "<0x%02X>", byte));
-    fallback_[byte] = vocabulary_.find(name.data());
-  }
+  fallback_.read(model, vocabulary_);
   read_unknown(model);
   read_merges(model);
 }

@@ -216,7 +216,10 @@ class BpeDecoder final : public Decoder {
 
 class SequenceDecoder final : public Decoder {
  public:
-  explicit SequenceDecoder(const JsonValue& part) { add(part); }
+  explicit SequenceDecoder(const JsonValue& part) {
+    // Flat, as a Sequence of normalizers is.
+    for (const JsonValue& one : flat_parts(part, "decoders")) parts_.push_back(read_decoder(one));
+  }
   void apply(std::vector<std::string>& tokens) const override {
     const std::size_t before = bytes_of(tokens);
     for (const auto& part : parts_) {
@@ -226,17 +229,6 @@ class SequenceDecoder final : public Decoder {
   }
 
  private:
-  // As in a Sequence of normalizers.
-  void add(const JsonValue& sequence) {
-    expect_keys(sequence, {"decoders"});
-    for (const JsonValue& one : needed_parts(sequence, "decoders")) {
-      if (type_of(one) == "Sequence") {
-        add(one);
-      } else {
-        parts_.push_back(read_decoder(one));
-      }
-    }
-  }
   static std::size_t bytes_of(const std::vector<std::string>& tokens) {
     std::size_t bytes = 0;
     for (const std::string& token : tokens) bytes += token.size();

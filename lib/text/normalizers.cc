@@ -188,7 +188,10 @@ class ByteLevelNormalizer final : public Normalizer {
 
 class SequenceNormalizer final : public Normalizer {
  public:
-  explicit SequenceNormalizer(const JsonValue& part) { add(part); }
+  explicit SequenceNormalizer(const JsonValue& part) {
+    // Flat, so that growth is checked behind each of them.
+    for (const JsonValue& one : flat_parts(part, "normalizers")) parts_.push_back(read_normalizer(one));
+  }
   void apply(std::string& text, bool& whole_front) const override {
     const std::size_t before = text.size();
     for (const auto& part : parts_) {
@@ -198,18 +201,6 @@ class SequenceNormalizer final : public Normalizer {
   }
 
  private:
-  // The parts of a Sequence within it are its own, so that growth is checked behind each of them.
-  void add(const JsonValue& sequence) {
-    expect_keys(sequence, {"normalizers"});
-    for (const JsonValue& one : needed_parts(sequence, "normalizers")) {
-      if (type_of(one) == "Sequence") {
-        add(one);
-      } else {
-        parts_.push_back(read_normalizer(one));
-      }
-    }
-  }
-
   std::vector<std::unique_ptr<Normalizer>> parts_;
 };
 

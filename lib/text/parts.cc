@@ -87,4 +87,17 @@ std::vector<JsonValue> needed_parts(const JsonValue& sequence, std::string_view 
   return parts;
 }
 
+std::vector<JsonValue> flat_parts(const JsonValue& sequence, std::string_view key) {
+  expect_keys(sequence, {key});
+  std::vector<JsonValue> flat;
+  for (const JsonValue& one : needed_parts(sequence, key)) {
+    if (type_of(one) != "Sequence") {
+      flat.push_back(one);
+      continue;
+    }
+    for (const JsonValue& inner : flat_parts(one, key)) flat.push_back(inner);
+  }
+  return flat;
+}
+
 }  // namespace headlight::text

@@ -90,5 +90,7 @@ void expect_few_parts(const JsonValue& part);
 void check_growth(std::size_t before, std::size_t after);
 // The parts of a Sequence.
 [[nodiscard]] std::vector<JsonValue> needed_parts(const JsonValue& sequence, std::string_view key);
+// The same with the parts of a Sequence among them in its place.
+[[nodiscard]] std::vector<JsonValue> flat_parts(const JsonValue& sequence, std::string_view key);
 
 }  // namespace headlight::text

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "text/utf8.h"
@@ -40,12 +39,7 @@ Unigram::Unigram(const JsonValue& model) {
   const std::int64_t unknown = model.integer("unk_id").value_or(-1);
   if (vocabulary_.token(unknown) == nullptr) model.fail("unk_id", "is not the id of a token");
   unknown_ = static_cast<std::uint32_t>(unknown);
-  falls_back_ = model.boolean("byte_fallback").value_or(false);
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    std::array<char, 8> name{};
-    static_cast<void>(std::snprintf(name.data(), name.size(), "<0x%02X>", byte));
-    fallback_[byte] = vocabulary_.find(name.data());
-  }
+  fallback_.read(model, vocabulary_);
   vocabulary_.for_each([&](const std::string& token, std::uint32_t id) { tokens_.add(token, id); });
   tokens_.build();
 }
@@ -107,13 +101,7 @@ void Unigram::append(std::string_view piece, Scratch& scratch, std::vector<std::
 void Unigram::append_unknown(std::string_view text, std::vector<std::int64_t>& ids) const {
   const std::uint32_t id = text.size() <= kLongestToken ? vocabulary_.find(text) : TokenTable::kNone;
   if (id != TokenTable::kNone) return ids.push_back(id);
-  const auto fallback = [this](char byte) { return fallback_[static_cast<unsigned char>(byte)]; };
-  if (falls_back_ &&
-      std::none_of(text.begin(), text.end(), [&](char byte) { return fallback(byte) == TokenTable::kNone; })) {
-    for (const char byte : text) ids.push_back(fallback(byte));
-    return;
-  }
-  ids.push_back(unknown_);
+  if (!fallback_.take_bytes(text, [&](std::uint32_t token) { ids.push_back(token); })) ids.push_back(unknown_);
 }
 
 }  // namespace headlight::text

@@ -39,6 +39,18 @@ class Vocabulary {
   TokenTable table_;
 };
 
+// A model whose ids are those of its vocabulary.
+class VocabularyModel : public Model {
+ public:
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const final { return vocabulary_.id(token); }
+  [[nodiscard]] const std::string* token(std::int64_t id) const final { return vocabulary_.token(id); }
+  [[nodiscard]] std::int64_t count() const final { return vocabulary_.count(); }
+  [[nodiscard]] std::int64_t size() const final { return vocabulary_.size(); }
+
+ protected:
+  Vocabulary vocabulary_;
+};
+
 // `vocab` of WordPiece and BPE: {"a": 0, …}.
 [[nodiscard]] Vocabulary read_vocabulary(const JsonValue& model);
 
