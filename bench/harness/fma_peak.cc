@@ -22,6 +22,7 @@ const FmaBurst& burst_of(const Engine& engine, NumberType type) {
 #define HEADLIGHT_CASE(name) \
   if (engine.features().has(InstructionFeature::name)) return headlight::name::fma_burst;
   if (type == NumberType::bfloat16) {
+    HEADLIGHT_FOR_EACH_BFLOAT16_TILES_FEATURE(HEADLIGHT_CASE)
     HEADLIGHT_FOR_EACH_BFLOAT16_PRODUCTS_FEATURE(HEADLIGHT_CASE)
     HEADLIGHT_FOR_EACH_BFLOAT16_FEATURE(HEADLIGHT_CASE)
   }

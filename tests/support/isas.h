@@ -50,6 +50,14 @@ struct Instructions {
     found.push_back({isa, {}});
     const InstructionFeatures features = available_features(isa), all = available_features(isa, Numerics::fast);
     if (features.has(InstructionFeature::neon_i8mm)) found.push_back({isa, {InstructionFeature::neon_dotprod}});
+    if (features.has(InstructionFeature::amx_bf16) || features.has(InstructionFeature::amx_int8)) {
+      InstructionFeatures vectors;
+      for (const InstructionFeature feature : features.list()) {
+        if (feature != InstructionFeature::amx_bf16 && feature != InstructionFeature::amx_int8)
+          vectors = vectors | feature;
+      }
+      found.push_back({isa, vectors});
+    }
     if (features != InstructionFeatures{}) found.push_back({isa, features});
     if (all != features) found.push_back({isa, all, Numerics::fast});
   }

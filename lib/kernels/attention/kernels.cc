@@ -25,8 +25,10 @@ void copy_float32_rows(const kernels::Operand& from, float factor, std::int64_t 
 
 void attend_float_block(const kernels::AttentionBlock& block) noexcept { attend_block(block); }
 void attend_short_floats(const kernels::AttentionShort& head) noexcept { attend_short_of<ShortFloats>(head); }
-void float_probabilities(const kernels::ProbabilityTile& tile) noexcept { probability_tile<TileVectors>(tile); }
-void float_scores(const kernels::ScoreTile& tile) noexcept { score_tile<TileVectors>(tile); }
+void float_probabilities(const kernels::ProbabilityTile& tile) noexcept {
+  probability_tile<PanelScores<TileVectors>>(tile);
+}
+void float_scores(const kernels::ScoreTile& tile) noexcept { score_tile<PanelScores<TileVectors>>(tile); }
 
 extern const kernels::AttentionKernels attention_kernels;
 const kernels::AttentionKernels attention_kernels = {
@@ -42,6 +44,8 @@ const kernels::AttentionKernels attention_kernels = {
     .short_rows = kShortRows,
     .short_keys = kShortKeys,
     .numbers_of_word = 1,
+    .words_of_step = 1,
+    .keys_of_step = 1,
     .attend_block = attend_float_block,
     .attend_sweep = attend_sweep,
     .attend_short = attend_short_floats,

@@ -93,8 +93,10 @@ struct KeyValueBlock {
   Operand key;    // K [count, head_dim]; panels are those of Kᵀ
   Operand value;  // V [count, value_dim]
   std::int64_t count;
+  std::int64_t head_dim;
   std::int64_t value_dim;
-  // Whether a masked value may be NaN or infinite, so that a weight of 0 does not silence it (boolean masks only).
+  // Whether a hidden value may be NaN or infinite, so that a weight of 0 does not silence it. Tiles of registers leave
+  // out what an interval hides: there it is said for boolean masks alone.
   bool values_not_finite;
 };
 
@@ -210,6 +212,11 @@ struct ScoreTile {
   float* const* rows;  // where each row's `keys` scores go
 };
 
+// n filled up to whole steps, whose size is a power of two. (A division would show in the smallest calls.)
+[[nodiscard]] constexpr std::int64_t filled_up(std::int64_t n, int step) noexcept {
+  return (n + step - 1) & -static_cast<std::int64_t>(step);
+}
+
 struct AttentionKernels {
   int lanes;
   int query_rows;   // rows of a tile
@@ -229,6 +236,10 @@ struct AttentionKernels {
   // lie in one float, a word: rows of queries and panels are of words, head_dim / 2 of a row, and of the values of
   // ⌈keys / 2⌉ pairs of keys, and head_dim counts words wherever a tile is given one. For the operand they are floats.
   int numbers_of_word;
+  // Rows of queries and of packed keys are filled with zeros to whole multiples of so many words, and packed keys and
+  // values to so many keys: what a tile register takes at once. Else 1.
+  int words_of_step;
+  int keys_of_step;
 
   void (*attend_block)(const AttentionBlock& block) noexcept;
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;
@@ -288,5 +299,8 @@ struct TypedAttentionKernels {
 // summed. pack_keys(): [⌈keys / key_panel⌉][head_dim / 2][key_panel] words; pack_values(): [⌈keys / 2⌉][width] words a
 // panel, zeros for a key that is not there; copy_rows(): [rows][columns / 2] words, for a factor of ±1 or 0.
 // attend_short() takes rows of queries and keys and panels of values as they make them.
+//
+// A fourth does so in tile registers, whose order of sums is another: amx-inl.h. A hidden value that is NaN or infinite
+// is in the way of its tiles, whatever hides it: values_not_finite says so for every call. It has no attend_short().
 
 }  // namespace headlight::kernels

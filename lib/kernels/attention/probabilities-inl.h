@@ -9,16 +9,26 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+// Products of at most kRows rows and a panel of at most kKeys keys by the tiles of vector registers: scores[r · kKeys +
+// j]. Other tiles come with their own.
 template <class Keys>
+struct PanelScores {
+  static constexpr int kRows = kBlockRows;
+  static constexpr int kKeys = kKeyPanel;
+
+  static void run(const kernels::QueryRows& query, const float* panel, std::int64_t keys, float* scores) noexcept {
+    score_panel<Keys>({{query.data, query.stride}, {panel, keys}, query.head_dim, {scores, kKeys, nullptr}},
+                      query.count, divide_up(keys, kLanes));
+  }
+};
+
+template <class Scores>
 void score_tile(const kernels::ScoreTile& tile) noexcept {
-  float scores[kBlockRows * kKeyPanel];
-  float maxima[kBlockRows * kLanes] = {};
-  score_panel<Keys>(
-      {{tile.query.data, tile.query.stride}, {tile.panel, tile.keys}, tile.query.head_dim, {scores, kKeyPanel, maxima}},
-      tile.query.count, divide_up(tile.keys, kLanes));
+  float scores[Scores::kRows * Scores::kKeys];
+  Scores::run(tile.query, tile.panel, tile.keys, scores);
   const Vec factor = broadcast(tile.factor);
   for (std::int64_t r = 0; r < tile.query.count; ++r) {
-    float* row = scores + r * kKeyPanel;
+    float* row = scores + r * Scores::kKeys;
     const int begin = tile.seen.begin[r];
     const int end = tile.seen.end[r];
     if (begin < end && tile.modifiers.asked != 0) apply_modifiers(tile.modifiers, r, begin, end, row);
@@ -33,23 +43,17 @@ void score_tile(const kernels::ScoreTile& tile) noexcept {
   }
 }
 
-template <class Keys>
+template <class Scores>
 void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
-  float scores[kBlockRows * kKeyPanel];
+  float scores[Scores::kRows * Scores::kKeys];
   bool sees_any = false;
   for (std::int64_t r = 0; r < tile.query.count; ++r) sees_any = sees_any || tile.seen.begin[r] < tile.seen.end[r];
-  if (sees_any) {
-    score_panel<Keys>({{tile.query.data, tile.query.stride},
-                       {tile.panel, tile.keys},
-                       tile.query.head_dim,
-                       {scores, kKeyPanel, nullptr}},
-                      tile.query.count, divide_up(tile.keys, kLanes));
-  }
+  if (sees_any) Scores::run(tile.query, tile.panel, tile.keys, scores);
   const Vec scale = broadcast(tile.modifiers.exponent_scale);
   const Vec average_factor = broadcast(tile.average_factor);
 
   for (std::int64_t r = 0; r < tile.query.count; ++r) {
-    float* row = scores + r * kKeyPanel;
+    float* row = scores + r * Scores::kKeys;
     const int begin = tile.seen.begin[r];
     const int end = tile.seen.end[r];
     if (begin < end && tile.modifiers.asked != 0) apply_modifiers(tile.modifiers, r, begin, end, row);

@@ -18,6 +18,7 @@ class KeySource {
   KeySource(const View<const float, 4>& key, const View<const float, 4>& value, std::int64_t first = 0) noexcept
       : key_(rows_of(key, NumberType::float32)),
         value_(rows_of(value, NumberType::float32)),
+        head_dim_(key.extent(3)),
         value_dim_(value.extent(3)),
         first_(first) {}
   KeySource(const TypedView<4>& key, const TypedView<4>& value, std::int64_t first) noexcept
@@ -25,7 +26,11 @@ class KeySource {
   // Rows of int8 have scales [B, n, Hkv].
   KeySource(const TypedView<4>& key, const TypedView<4>& value, const View<const float, 3>& key_scales = {},
             const View<const float, 3>& value_scales = {}, std::int64_t first = 0) noexcept
-      : key_(rows_of(key, key.type)), value_(rows_of(value, value.type)), value_dim_(value.extent(3)), first_(first) {
+      : key_(rows_of(key, key.type)),
+        value_(rows_of(value, value.type)),
+        head_dim_(key.extent(3)),
+        value_dim_(value.extent(3)),
+        first_(first) {
     if (key.type == NumberType::int8) key_.set_scales(key_scales);
     if (value.type == NumberType::int8) value_.set_scales(value_scales);
   }
@@ -36,6 +41,7 @@ class KeySource {
     return {.key = key_.rows(sample, first - first_, head),
             .value = value_.rows(sample, first - first_, head),
             .count = count,
+            .head_dim = head_dim_,
             .value_dim = value_dim_,
             .values_not_finite = false};
   }
@@ -79,6 +85,7 @@ class KeySource {
 
   Rows key_{};
   Rows value_{};
+  std::int64_t head_dim_ = 0;
   std::int64_t value_dim_ = 0;
   std::int64_t first_ = 0;
 };

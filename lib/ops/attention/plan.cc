@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/attention/amx_shapes.h"
 #include "kernels/kernels.h"
 #include "ops/attention/short.h"
 #include "runtime/costs.h"
@@ -107,15 +108,18 @@ CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionS
   return {round_up(divide_up(plan.rows, units), kernels.query_rows), workers_are_full};
 }
 
-AttentionRoute choose_route(std::int64_t most_rows_in_place, std::int64_t heads, const AttentionSizes& sizes,
-                            const AttentionTraits& traits, const AttentionPlan& plan, const CopyRows& copy) noexcept {
+AttentionRoute choose_route(const kernels::AttentionKernels& kernels, std::int64_t most_rows_in_place,
+                            std::int64_t heads, const AttentionSizes& sizes, const AttentionTraits& traits,
+                            const AttentionPlan& plan, const CopyRows& copy) noexcept {
   if (plan.rows <= most_rows_in_place) {
     const std::int64_t units = heads / std::max<std::int64_t>(plan.unit_heads, 1);
     const bool split = !traits.by_block && plan.workers > 1 && units < 4 * plan.workers && plan.key_blocks > 1;
     return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
   }
   const bool copies_serve = copy.workers_are_full && copy.rows >= std::min(plan.rows, kFewRowsOfCopy);
-  if (plan.workers == 1 || traits.by_block || copies_serve) return AttentionRoute::packed_by_block;
+  // Steps that are filled up would reach into the next sequence's.
+  const bool steps_meet = kernels.keys_of_step > 1 && traits.with_sequences;
+  if (plan.workers == 1 || traits.by_block || copies_serve || steps_meet) return AttentionRoute::packed_by_block;
   const double of_head =
       4.0 * static_cast<double>(sizes.key_length) * static_cast<double>(sizes.head_dim + plan.padded_value_dim);
   const bool fits = of_head <= kMostBytesOfHead && static_cast<double>(heads) * of_head <= kMostBytesPackedFirst;
@@ -156,8 +160,9 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
   plan.scores = plan.for_worker<float>(tile_rows * plan.scores_stride);
   const bool shows_rows = traits.with_probabilities || traits.with_scores;
-  plan.panel = plan.for_worker<float>(shows_rows ? kernels.key_panel * sizes.head_dim + kernels.lanes : 0);
-  plan.query = plan.for_worker<float>(traits.copies_queries || shows_rows ? rows * sizes.head_dim : 0);
+  const std::int64_t floats_of_key = std::max(sizes.head_dim, plan.key_words);
+  plan.panel = plan.for_worker<float>(shows_rows ? kernels.key_panel * floats_of_key + kernels.lanes : 0);
+  plan.query = plan.for_worker<float>(traits.copies_queries || shows_rows ? rows * floats_of_key : 0);
   plan.state_maximum = plan.for_worker<float>(rows);
   plan.state_sums = plan.for_worker<float>(rows * kernels.lanes);
   plan.state_out = plan.for_worker<float>(rows * plan.padded_value_dim);
@@ -201,6 +206,7 @@ AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes&
   traits.with_sinks = !options.sinks.empty();
   traits.with_scores = static_cast<bool>(options.scores);
   traits.with_dropout = options.dropout.probability != 0;
+  traits.with_sequences = !options.query_offsets.empty();
   return traits;
 }
 
@@ -217,9 +223,11 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.rows = sizes.query_length * sizes.group;
   plan.key_block = attention_key_block(sizes);
   plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
-  plan.scores_stride = scores_stride(std::min(plan.key_block, round_up(sizes.key_length, kernels.lanes)), kernels);
+  plan.scores_stride = scores_stride(
+      std::min(plan.key_block, kernels::filled_up(sizes.key_length, std::max(kernels.lanes, kernels.keys_of_step))),
+      kernels);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
-  plan.key_words = sizes.head_dim / kernels.numbers_of_word;
+  plan.key_words = kernels::filled_up(sizes.head_dim / kernels.numbers_of_word, kernels.words_of_step);
 
   const std::int64_t tiles = divide_up(plan.rows, kernels.query_rows);
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
@@ -229,7 +237,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.from_far_memory = bytes_of_keys(sizes) > runtime::costs::kAttentionFarBytes;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(kernels, sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
-  plan.route = choose_route(most_rows_in_place, heads, sizes, traits, plan, copy);
+  plan.route = choose_route(kernels, most_rows_in_place, heads, sizes, traits, plan, copy);
   plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copy));
   const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
   // Pairs of keys share words in panels alone.
@@ -239,8 +247,11 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t packed_keys =
       plan.route == AttentionRoute::packed_by_block ? std::min(plan.key_block, sizes.key_length) : sizes.key_length;
   // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
-  if (packed) plan.packed_keys_size = round_up(packed_keys * sizes.head_dim + kernels.lanes, 32);
-  if (plan.pack_values) plan.packed_values_size = packed_keys * plan.packed_value_dim;
+  const std::int64_t filled_keys = kernels::filled_up(packed_keys, kernels.keys_of_step);
+  if (packed) {
+    plan.packed_keys_size = round_up(filled_keys * std::max(sizes.head_dim, plan.key_words) + kernels.lanes, 32);
+  }
+  if (plan.pack_values) plan.packed_values_size = filled_keys * plan.packed_value_dim;
   lay_out_worker(kernels, sizes, traits, plan);
   const bool all = plan.route == AttentionRoute::packed_first;
   plan.all_packed_keys = plan.for_call<float>(all ? heads * plan.packed_keys_size : 0);
@@ -283,6 +294,9 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
     traits.heads_apart = heads_apart;
     bytes = std::max({bytes, plan_attention(engine, kernels, sizes, traits).bytes(),
                       plan_attention(engine, narrow, sizes, traits).bytes()});
+    if (!engine.features().has(InstructionFeature::amx_bf16)) continue;
+    const kernels::AttentionKernels tiles = kernels::with_shapes_of_tile_registers(kernels);
+    bytes = std::max(bytes, plan_attention(engine, tiles, sizes, traits).bytes());
   }
   return bytes;
 }

@@ -48,6 +48,8 @@ struct AttentionTraits {
   bool heads_apart = false;
   // Keys come block by block: neither can all be packed first, nor workers be given blocks of their own.
   bool by_block = false;
+  // Several sequences follow one another, from any key on.
+  bool with_sequences = false;
 };
 
 // What has become of the rows of a tile.
@@ -62,7 +64,8 @@ struct AttentionPlan : CallPlan {
   std::int64_t key_blocks;  // ⌈Lk / key_block⌉
   std::int64_t scores_stride;
   std::int64_t padded_value_dim;
-  std::int64_t key_words;  // floats of a query row and of a packed key: head_dim, or half of it where they are pairs
+  // Floats of a query row and of a packed key: head_dim, or half of it where they are pairs, and what fills it up.
+  std::int64_t key_words;
 
   bool from_far_memory;  // the keys and values of the call are more than caches hold
   bool pack_values;

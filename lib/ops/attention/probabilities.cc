@@ -103,7 +103,7 @@ void write_run(const AttentionCall& call, Tile& tile, const ShownRows& rows, std
     const std::int64_t keys = std::min<std::int64_t>(call.kernels.key_panel, run.last_key - key);
     call.kernels.pack_keys(call.keys.block(rows.sample, head / call.sizes.group, key, keys).key, keys,
                            call.sizes.head_dim, panel);
-    clear_behind_panels(panel + keys * call.plan.key_words, keys, call.kernels.lanes);
+    clear_behind_panels(call.kernels, panel + keys * call.plan.key_words, keys);
     for (std::int64_t r = run.first; r < run.last; r += call.kernels.query_rows) {
       tile.run(r, std::min<std::int64_t>(call.kernels.query_rows, run.last - r), key, keys, key - run.origin);
     }

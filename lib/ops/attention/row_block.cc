@@ -97,7 +97,9 @@ void RowBlock::prepare(const RowStates& states) noexcept {
   const kernels::Operand rows_of_query = operand_at(query, range_.sample, first.query, first.head);
   const std::int64_t row_step = query.stride(row_axis);
   const std::int64_t head_stride = call_.sizes.group * query.stride(2);
-  if (even_rows_ && call_.scale.query_factor == 1.0f && are_words(rows_of_query, row_step, head_stride)) {
+  const bool are_filled_up = call_.plan.key_words * call_.kernels.numbers_of_word != call_.sizes.head_dim;
+  if (even_rows_ && !are_filled_up && call_.scale.query_factor == 1.0f &&
+      are_words(rows_of_query, row_step, head_stride)) {
     query_ = rows_of_query.words();
     query_stride_ = row_step / call_.kernels.numbers_of_word;
     query_head_step_ = head_stride / call_.kernels.numbers_of_word;
@@ -194,12 +196,16 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .from_memory = reads_memory(sizes, keys, range_.heads),
         .from_far_memory = plan.from_far_memory};
     sweep.block.modifiers.first_key = sequence_.first_key + key;
-    if (call_.options.mask) {
+    // Tiles of registers take whole steps of keys, whichever of them a row sees.
+    const int of_step = call_.kernels.keys_of_step;
+    const bool steps_hide = of_step > 1 && (!same_intervals_ || first_seen > 0 || last_seen < keys);
+    if (call_.options.mask || steps_hide) {
+      const std::int64_t first = first_seen & -of_step, last = std::min(kernels::filled_up(last_seen, of_step), keys);
       kernels::KeyValueBlock& block = sweep.block.keys;
       const kernels::Operand rows =
           call_.keys.block(range_.sample, range_.key_value_head, sequence_.first_key + key, keys).value;
       for (std::int64_t head = 0; head < range_.heads && !block.values_not_finite; ++head) {
-        block.values_not_finite = !values_are_finite(call_, block, rows, head, first_seen, last_seen);
+        block.values_not_finite = !values_are_finite(call_, block, rows, head, first, last);
       }
     }
     attend_key_block(sweep, key, states, finish);
@@ -221,14 +227,14 @@ kernels::KeyValueBlock RowBlock::key_block(std::int64_t first_key, std::int64_t 
   const std::int64_t end = std::min(round_up(last_seen, panel), count);
   auto* keys = part_of(call_, worker_, plan.packed_keys);
   call_.kernels.pack_keys(rows.key.from_row(begin), end - begin, call_.sizes.head_dim, keys + begin * plan.key_words);
-  clear_behind_panels(keys + end * plan.key_words, end, call_.kernels.lanes);
+  clear_behind_panels(call_.kernels, keys + end * plan.key_words, end);
   block.key = panels(keys);
   if (!plan.pack_values) return block;
   auto* values = part_of(call_, worker_, plan.packed_values);
   const std::int64_t of_word = call_.kernels.numbers_of_word;
   call_.kernels.pack_values(rows.value.from_row(begin), end - begin, call_.sizes.value_dim,
                             values + begin / of_word * plan.value_panel_width,
-                            divide_up(count, of_word) * plan.value_panel_width);
+                            packed_value_rows(call_.kernels, count) * plan.value_panel_width);
   block.value = panels(values);
   return block;
 }

@@ -48,7 +48,7 @@ class RowBlock {
   void run_partially(std::int64_t first_key, std::int64_t last_key, const RowStates& states) noexcept;
 
  private:
-  static constexpr int kMaxRowsOfTile = 16;
+  static constexpr int kMaxRowsOfTile = 64;
 
   template <class Function>
   void for_each_row(const Function& function) const noexcept;

@@ -43,11 +43,11 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
       call.kernels.pack_keys(block.key, keys, sizes.head_dim, packed.keys + key * plan.key_words);
       // Behind other sequences lie the panels of the next one, which may be there already.
       if (call.sequences.count() == 1 || end == sizes.key_length) {
-        clear_behind_panels(packed.keys + (key + keys) * plan.key_words, keys, call.kernels.lanes);
+        clear_behind_panels(call.kernels, packed.keys + (key + keys) * plan.key_words, keys);
       }
       if (packed.values == nullptr) continue;
       call.kernels.pack_values(block.value, keys, sizes.value_dim, packed.values + key * plan.packed_value_dim,
-                               divide_up(keys, call.kernels.numbers_of_word) * plan.value_panel_width);
+                               packed_value_rows(call.kernels, keys) * plan.value_panel_width);
     }
   }
 }

@@ -63,7 +63,7 @@ void write_scores(Engine& engine, const AttentionCall& call) noexcept {
         float* const panel = part_of(call, worker, call.plan.panel);
         call.kernels.pack_keys(call.keys.block(rows.sample, head / call.sizes.group, key, keys).key, keys,
                                call.sizes.head_dim, panel);
-        clear_behind_panels(panel + keys * call.plan.key_words, keys, call.kernels.lanes);
+        clear_behind_panels(call.kernels, panel + keys * call.plan.key_words, keys);
         write_panel(call, worker, rows, head, key, keys, modifiers);
       }
     }

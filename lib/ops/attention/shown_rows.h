@@ -18,7 +18,7 @@ void write_scores(Engine& engine, const AttentionCall& call) noexcept;
 // log_sum_exp), zeros where a key is masked. Scores are worked out again; no memory beyond the call's scratch.
 void write_probabilities(Engine& engine, const AttentionCall& call) noexcept;
 
-inline constexpr int kMaxRowsOfTile = 16;
+inline constexpr int kMaxRowsOfTile = 32;
 
 // Rows [first, last) of a sample, in the order asked; none named: in their own.
 struct ShownRows {

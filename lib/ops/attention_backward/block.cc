@@ -59,8 +59,8 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
   call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
   const std::int64_t of_word = call.kernels.numbers_of_word;
-  clear_behind_panels(part(plan.key_panels) + keys * (tile_.head_dim / of_word), keys, call.kernels.lanes);
-  clear_behind_panels(part(plan.value_panels) + keys * (tile_.value_dim / of_word), keys, call.kernels.lanes);
+  clear_behind_panels(call.kernels, part(plan.key_panels) + keys * (tile_.head_dim / of_word), keys);
+  clear_behind_panels(call.kernels, part(plan.value_panels) + keys * (tile_.value_dim / of_word), keys);
   call.backward.products.take_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
 }
 

@@ -11,6 +11,8 @@ const kernels::BackwardProductKernels* pair_products(const Engine& engine,
                                                      const AttentionBackwardOperands& operands) noexcept {
   const bool pairs = are_pairs_of_bfloat16(operands.query, operands.key, operands.value) &&
                      operands.out_gradient.type == NumberType::bfloat16 && operands.value.extent(3) % 2 == 0;
+  // Tiles of registers have packed keys of their own, which these do not take.
+  if (engine.features().has(InstructionFeature::amx_bf16)) return nullptr;
   return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
 }
 

@@ -1,0 +1,84 @@
+// AMX's tile registers, of which a thread has eight: sixteen rows of sixteen words of four bytes.
+//
+//   TDPBUSD    C += Σ p q over the words of a row of A and of a column of B, four bytes each, exactly, as long as that
+//              fits int32
+//   TDPBF16PS  C += (Σ of the first numbers of the pairs) + (Σ of the second): each Σ one chain of fused multiply-adds
+//              over ascending k that starts from +0. Numbers and sums below 2⁻¹²⁶ are 0
+//
+// (Intel's manual, volume 2; rounded to nearest even whatever the thread's mode is.) So an element's bits depend on K
+// and its own row and column, not on how many are computed together, nor on which operand is A.
+//
+// Other machines test this with the instructions emulated (tests/kernels/tile_instructions.h).
+#pragma once
+
+#include <cstdint>
+
+#include "simd/integers.h"
+#include "simd/vector-inl.h"
+
+// A test has its own in the place of the compiler's.
+#if defined(HEADLIGHT_TILE_INSTRUCTIONS)
+#include HEADLIGHT_TILE_INSTRUCTIONS
+#endif
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Compilers have these intrinsics with the flags of AMX alone.
+#if defined(HEADLIGHT_AMX_PRODUCT)
+
+inline constexpr int kAmxRows = 16;  // of a register
+inline constexpr int kAmxWords = 16;
+static_assert(kLanes == kAmxWords, "a vector of columns is a row of a tile of B");
+
+// The intrinsics of g++ do not say which memory they read: what was written must be there before them.
+HEADLIGHT_INLINE void write_memory() { asm volatile("" ::: "memory"); }
+
+// The thread's tile registers, in use from the first configure() on, and released in the end, so that neither the
+// system has to save them nor another function finds them in use. Whatever a caller kept in them is lost, as the ABI
+// has it for all vector registers.
+class AmxRegisters {
+ public:
+  AmxRegisters() = default;
+  AmxRegisters(const AmxRegisters&) = delete;
+  AmxRegisters& operator=(const AmxRegisters&) = delete;
+  ~AmxRegisters() {
+    if (rows_ != 0) _tile_release();
+  }
+
+  // For so many rows of A and C, 1 … 32. This takes as long as many products, so it is not done where nothing changes.
+  void configure(std::int64_t rows) noexcept {
+    if (rows == rows_) return;
+    rows_ = rows;
+    const auto upper = static_cast<std::uint8_t>(smaller(rows, kAmxRows));
+    const auto lower = static_cast<std::uint8_t>(rows - upper);
+    Configuration made;
+    for (const int tile : {0, 1, 4}) made.set(tile, upper);
+    for (const int tile : {2, 3, 5}) made.set(tile, lower);
+    for (const int tile : {6, 7}) made.set(tile, kAmxWords);
+    write_memory();
+    _tile_loadconfig(&made);
+    write_memory();  // nor is it overwritten before
+  }
+
+ private:
+  // As LDTILECFG reads it.
+  struct alignas(64) Configuration {
+    std::uint8_t palette = 1;
+    std::uint8_t start_row = 0;
+    std::uint8_t reserved[14] = {};
+    std::uint16_t bytes_of_row[16] = {};
+    std::uint8_t rows[16] = {};
+
+    void set(int tile, std::uint8_t count) noexcept {
+      rows[tile] = count;
+      bytes_of_row[tile] = count == 0 ? 0 : 4 * kAmxWords;
+    }
+  };
+  static_assert(sizeof(Configuration) == 64);
+
+  std::int64_t rows_ = 0;
+};
+
+#endif
+
+}  // namespace headlight::HEADLIGHT_TARGET
