@@ -42,10 +42,11 @@ enum class InstructionFeature : std::uint8_t {
   // below 2⁻¹²⁶ counts as 0. Half as many additions, each off by twice as much: errors have the bound of the set's. On
   // the route they do not depend.
   neon_bf16,
-  // AMX-BF16 and AMX-INT8, of avx512, with Numerics::fast and on Linux alone: products of matrices by tile registers;
-  // attention stays as it is. Linux gives a process these registers when it is asked to, which an engine does when it
-  // is made; that holds for all of the process and for good, and stacks of their own for signals must be 8 KiB larger
-  // from then on. Where it says no, an engine goes without. Products of int8 have the bits of every set. Those of
+  // AMX-BF16 and AMX-INT8, of avx512, on Linux alone: products of matrices by tile registers, and attention whose
+  // queries, keys and values are bfloat16. Linux gives a process these registers when it is asked to, which an engine
+  // does when it is made; that holds for all of the process and for good, and stacks of their own for signals must be
+  // 8 KiB larger from then on. Where it says no, an engine goes without. Products of int8 have the bits of every set.
+  // Those of
   // bfloat16 sum the first and the second numbers of the pairs in each 32 along K apart: other bits than the set's,
   // but the same ones for few rows as for many. A call returns with the thread's tile registers released; what the
   // caller kept in them is lost.
@@ -59,7 +60,7 @@ enum class Numerics : std::uint8_t {
   // On nothing else: few rows at a time give the bits of many, and a step of decoding those of a prefill.
   reproducible,
   // Also on the route that a call takes, such as how many rows it has. So features may be used that round in an order
-  // of their own, or that the operating system must be asked for; each says in its comment which it does.
+  // of their own; each says in its comment what it does.
   fast
 };
 

@@ -63,11 +63,10 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 // so that C has the error of float32 sums over the rounded operands; those themselves are off by 2⁻⁸ of each number at
 // most. An element's chain over K takes the second number of each pair (k, k + 1) before the first; its bits are those
 // of every instruction set, unless a number, product or sum is below 2⁻¹²⁶ (InstructionFeature::avx512_bf16 takes it
-// for 0; without fused multiply-adds products are rounded there) or a product reaches 2¹²⁸. Features that want
-// Numerics::fast add in an order of their own, within the same bounds, and with the same bits for any rows beside it:
-// neon_bf16 rounds each pair first, and amx_bf16 cuts a block of K once more, into steps of 32 numbers, of which a
-// chain over the first numbers of the pairs and one over the second, both from +0, are added to each other, and then to
-// the steps before it.
+// for 0; without fused multiply-adds products are rounded there) or a product reaches 2¹²⁸. Two features add in an
+// order of their own, within the same bounds, and with the same bits for any rows beside it: neon_bf16 rounds each pair
+// first, and amx_bf16 cuts a block of K once more, into steps of 32 numbers, of which a chain over the first numbers of
+// the pairs and one over the second, both from +0, are added to each other, and then to the steps before it.
 //
 // As float16 it takes half the memory, too, and A stays float32: B is rounded to the nearest float16 number (ties to
 // even, from 65520 on infinite) and widened again as it is multiplied. C has the bits of gemm() over that B; rounding

@@ -148,8 +148,8 @@ inline constexpr std::array<FeatureOfSet, 8> kFeatures = {{
     {InstructionFeature::neon_dotprod, "neon_dotprod", Isa::neon, kNeonDotprodNeeds},
     {InstructionFeature::neon_i8mm, "neon_i8mm", Isa::neon, kNeonI8mmNeeds},
     {InstructionFeature::neon_bf16, "neon_bf16", Isa::neon, kNeonBf16Needs, Numerics::fast},
-    {InstructionFeature::amx_bf16, "amx_bf16", Isa::avx512, kAmxBf16Needs, Numerics::fast},
-    {InstructionFeature::amx_int8, "amx_int8", Isa::avx512, kAmxInt8Needs, Numerics::fast},
+    {InstructionFeature::amx_bf16, "amx_bf16", Isa::avx512, kAmxBf16Needs},
+    {InstructionFeature::amx_int8, "amx_int8", Isa::avx512, kAmxInt8Needs},
 }};
 
 [[nodiscard]] constexpr const FeatureOfSet& row_of(InstructionFeature feature) noexcept {

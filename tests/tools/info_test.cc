@@ -78,20 +78,22 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
     const std::string set(name(isa));
     const InstructionFeatures features = features_of_engine(isa);
     const bool has_pairs = features.has(InstructionFeature::avx512_bf16);
-    const std::string bfloat16 = has_pairs ? "avx512_bf16" : "widened to float32 on " + set;
-    const std::string int8 = features.has(InstructionFeature::avx512_vnni)    ? "avx512_vnni"
-                             : features.has(InstructionFeature::avx_vnni)     ? "avx_vnni"
-                             : features.has(InstructionFeature::neon_i8mm)    ? "neon_i8mm"
-                             : features.has(InstructionFeature::neon_dotprod) ? "neon_dotprod"
-                                                                              : "widened to 16 bits on " + set;
+    const std::string pairs = has_pairs ? "avx512_bf16" : "widened to float32 on " + set;
+    const std::string bfloat16 = features.has(InstructionFeature::amx_bf16) ? "amx_bf16" : pairs;
+    const std::string bytes = features.has(InstructionFeature::avx512_vnni)    ? "avx512_vnni"
+                              : features.has(InstructionFeature::avx_vnni)     ? "avx_vnni"
+                              : features.has(InstructionFeature::neon_i8mm)    ? "neon_i8mm"
+                              : features.has(InstructionFeature::neon_dotprod) ? "neon_dotprod"
+                                                                               : "widened to 16 bits on " + set;
+    const std::string int8 = features.has(InstructionFeature::amx_int8) ? "amx_int8" : bytes;
     const nlohmann::json products = info({"--isa", set}).at("products");
     EXPECT_EQ(products.at("float32"), set);
     EXPECT_EQ(products.at("bfloat16"), bfloat16);
     EXPECT_EQ(products.at("float16"), "widened to float32 on " + set);
     EXPECT_EQ(products.at("int8"), int8);
-    EXPECT_EQ(products.at("int4"), int8);
+    EXPECT_EQ(products.at("int4"), bytes);
     const std::string line = "products          float32: " + set + "; bfloat16: " + bfloat16 +
-                             "; float16: widened to float32 on " + set + "; int8: " + int8 + "; int4: " + int8 + "\n";
+                             "; float16: widened to float32 on " + set + "; int8: " + int8 + "; int4: " + bytes + "\n";
     const nlohmann::json attention = info({"--isa", set}).at("attention");
     EXPECT_EQ(attention.at("bfloat16"), bfloat16);
     EXPECT_EQ(attention.at("int8"), "widened to float32 on " + set);
@@ -101,18 +103,6 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
                                      "; int8 (keys and values): widened to float32 on " + set + "\n";
     EXPECT_NE(run_program({"info", "--isa", set}).out.find(line + of_attention), std::string::npos);
   }
-}
-
-TEST(Info, SaysWhatTileRegistersMultiply) {
-  EngineOptions options;
-  options.numerics = Numerics::fast;
-  const InstructionFeatures features = Engine(options).features();
-  if (!features.has({InstructionFeature::amx_bf16, InstructionFeature::amx_int8})) GTEST_SKIP() << "no AMX here";
-  const nlohmann::json found = info({"--numerics", "fast"});
-  EXPECT_EQ(found.at("products").at("bfloat16"), "amx_bf16");
-  EXPECT_EQ(found.at("products").at("int8"), "amx_int8");
-  const bool has_pairs = features.has(InstructionFeature::avx512_bf16);
-  EXPECT_EQ(found.at("attention").at("bfloat16"), has_pairs ? "avx512_bf16" : "widened to float32 on avx512");
 }
 
 TEST(Info, EveryAvailableInstructionSetCanBeForced) {

@@ -124,8 +124,8 @@ enum {
   // BF16, of neon, and wanting HEADLIGHT_NUMERICS_FAST: products of matrices of bfloat16 numbers, rounded in another
   // way than the set's, within their bound. What is below 2⁻¹²⁶ counts as 0 in them.
   HEADLIGHT_FEATURE_NEON_BF16 = 32,
-  // AMX-BF16 and AMX-INT8, of avx512, with HEADLIGHT_NUMERICS_FAST and on Linux alone: products of matrices by tile
-  // registers, for which the system is asked, for all of the process and for good. headlight/engine.h says more.
+  // AMX-BF16 and AMX-INT8, of avx512, on Linux alone: products of matrices by tile registers, for which the system is
+  // asked, for all of the process and for good. headlight/engine.h says more.
   HEADLIGHT_FEATURE_AMX_BF16 = 64,
   HEADLIGHT_FEATURE_AMX_INT8 = 128
 };
@@ -137,7 +137,7 @@ typedef int32_t headlight_numerics;
 enum {
   HEADLIGHT_NUMERICS_REPRODUCIBLE = 0,  // nothing: few rows at a time give the bits of many
   // The route that a call takes, too, such as how many rows it has: features may be used that round in an order of
-  // their own, or that the operating system must be asked for.
+  // their own.
   HEADLIGHT_NUMERICS_FAST = 1
 };
 // "fast"; "" for what is none.

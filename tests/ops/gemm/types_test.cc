@@ -90,8 +90,46 @@ TEST_P(GemmTypes, HaveTheBitsOfOneRowInTilesOfEveryHeight) {
   }
 }
 
+// Each row of products of many rows, in several blocks of rows and of K, has the bits that it has alone, on any number
+// of threads, and whether A is float32 or bfloat16, as it lies or turned over.
+TEST_P(GemmTypes, HaveTheBitsOfOneRowOnEveryRoute) {
+  Random random(10);
+  const std::int64_t shapes[][3] = {{70, 110, 64}, {33, 100, 801}, {300, 130, 1601}, {600, 60, 96}};
+  for (const NumberType type : kTypes) {
+    for (const auto& [m, n, whole_k] : shapes) {
+      const std::int64_t k = count(whole_k, std::min<std::int64_t>(whole_k, 801));
+      SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" +
+                   std::to_string(k));
+      const Tensor<float, 2> b = random.normal_tensor<2>({k, n});
+      Tensor<float, 2> a({m, k});
+      Tensor<BFloat16, 2> narrow_a({m, k});
+      for (std::int64_t i = 0; i < a.size(); ++i) {
+        narrow_a.data()[i] = BFloat16(random.normal());
+        a.data()[i] = static_cast<float>(narrow_a.data()[i]);
+      }
+      const Tensor<float, 2> a_transposed = transposed(a);
+      Engine one(options());
+      const PackedMatrix packed(one, b, Transpose::no, type);
+      Tensor<float, 2> alone({m, n}), c({m, n});
+      for (std::int64_t i = 0; i < m; ++i) {
+        gemm(one, View<const float, 2>(&a(i, 0), {1, k}), packed, View<float, 2>(&alone(i, 0), {1, n}));
+      }
+      for (const int threads : {1, 3}) {
+        Engine engine(options(threads));
+        gemm(engine, a, packed, c);
+        EXPECT_TRUE(same_bits(c.view(), alone.view())) << threads << " threads";
+        gemm(engine, a_transposed, packed, c, {.transpose_a = Transpose::yes});
+        EXPECT_TRUE(same_bits(c.view(), alone.view())) << threads << " threads, transposed a";
+        if (!takes_narrow_a(type)) continue;
+        gemm(engine, narrow_a, packed, c);
+        EXPECT_TRUE(same_bits(c.view(), alone.view())) << threads << " threads, a of bfloat16";
+      }
+    }
+  }
+}
+
 // A PackedMatrix is that of its instruction set, whatever features the engine has that made it, and but for features
-// that want fast numerics the product has the bits of the set.
+// that add in an order of their own the product has the bits of the set.
 TEST_P(GemmTypes, ShareAMatrixBetweenEnginesWithAndWithoutFeatures) {
   Random random(5);
   const Tensor<float, 2> a = random.uniform_tensor<2>({20, 131}), b = random.uniform_tensor<2>({131, 99});

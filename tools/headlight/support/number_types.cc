@@ -59,7 +59,7 @@ std::vector<NumberType> cache_types() {
 std::string attention_instructions_of(const Engine& engine, NumberType type) {
   if (type == NumberType::float32) return instructions_of(engine, type);
   if (type != NumberType::bfloat16) return first_of(engine, {}, "widened to float32 on ");
-  return first_of(engine, {InstructionFeature::avx512_bf16}, "widened to float32 on ");
+  return first_of(engine, {InstructionFeature::amx_bf16, InstructionFeature::avx512_bf16}, "widened to float32 on ");
 }
 
 }  // namespace headlight::program
