@@ -60,16 +60,19 @@ using TypedAttentionGradients = GradientsOfAttention<MutableTypedView<4>>;
 // (float16), δ_i errs by up to 2⁻⁸ (2⁻¹¹) · Σ_d |dO_id · out_id|, and dS_ij by P_ij times that.
 //
 // Where query, key, value and out_gradient are all bfloat16, Dqk and Dv are even and engine.features() holds
-// avx512_bf16, products are taken of bfloat16 numbers, twice as many at a time. They are exact, and sums are float32's:
+// avx512_bf16 or amx_bf16, products are taken of bfloat16 numbers, many at a time. They are exact, and sums are
+// float32's:
 //   query · key and out_gradient · value are the sums over pairs (d, d + 1) that attention.h tells of;
 //   weights P∘Z and score gradients dS are worked out of these in float32, and then rounded to bfloat16;
 //   dV = (P∘Z)ᵀ dO and dK = scale · dSᵀ Q are sums over pairs of rows, dQ = scale · dS K is one over pairs of keys, in
-//   blocks as float32's are. A pair is (n, n + 1), n even in the sequence, and its second number is taken first.
+//   blocks as float32's are. A pair is (n, n + 1), n even in the sequence, and its second number is taken first;
+//   with amx_bf16 the first and the second numbers of the pairs in each 32 are summed apart and then together, and so
+//   added to what is there: dV and dK to those of all rows before, dQ to those of the keys before in its block.
 // Numbers and sums below 2⁻¹²⁶ count as 0 in these products; so an infinite number times a weight or score gradient
 // that small is NaN, where float32 has infinity. Else gradients err by that rounding more than float32's: dV by at most
 // 2⁻⁸ · Σ_i P_ij Z_ij |dO_i|, dK by 2⁻⁸ · |scale| · Σ_i |dS_ij Q_i| and dQ by 2⁻⁸ · |scale| · Σ_j |dS_ij K_j|; those of
-// bias and sinks by as little as float32's. Without avx512_bf16 in `EngineOptions::features` the bits are float32's,
-// and so is the speed.
+// bias and sinks by as little as float32's. Without either in engine.features() the bits are float32's, and so is the
+// speed.
 //
 // One function in two forms, as attention() is.
 HEADLIGHT_API void attention_backward(Engine& engine, View<const float, 4> query, View<const float, 4> key,

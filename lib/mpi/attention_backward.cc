@@ -75,7 +75,7 @@ class Backward {
         call_(call),
         whole_{call.here, call.options_of(options), call.heads,
                ops::backward_kernels_of_types(engine, shares, gradients_of_tensors(gradients))},
-        blocks_(backward_blocks(engine, call.here)),
+        blocks_(backward_blocks(engine, whole_.kernels.attention, call.here)),
         keys_(call, blocks_.keys, shares.key.type, shares.value.type),
         records_{call.here.batch,
                  call.here.key_value_heads,

@@ -283,7 +283,7 @@ void KeyGradientKeys::attend_tile(std::int64_t sample, std::int64_t head, const 
     const std::int64_t end = std::min(row + size, sequence.queries);
     if (end > to - begins || end <= from - begins || !block.take_rows(head, row, end - row)) continue;
     call_.backward.products.score_gradients(products);
-    call_.backward.products.key_value_gradients(products);
+    if (call_.backward.products.key_value_gradients != nullptr) call_.backward.products.key_value_gradients(products);
   }
 }
 
@@ -309,9 +309,9 @@ void KeyGradientKeys::finish(Engine& engine) noexcept {
   });
 }
 
-BackwardBlocks backward_blocks(const Engine& engine, const ops::AttentionSizes& sizes) noexcept {
-  const ops::BackwardPlan plan =
-      ops::plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, false);
+BackwardBlocks backward_blocks(const Engine& engine, const kernels::AttentionKernels& kernels,
+                               const ops::AttentionSizes& sizes) noexcept {
+  const ops::BackwardPlan plan = ops::plan_attention_backward(engine, kernels, sizes, false);
   return {plan.key_block, plan.query_block};
 }
 

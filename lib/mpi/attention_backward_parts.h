@@ -144,6 +144,7 @@ struct BackwardBlocks {
   std::int64_t keys;
   std::int64_t rows;
 };
-[[nodiscard]] BackwardBlocks backward_blocks(const Engine& engine, const ops::AttentionSizes& sizes) noexcept;
+[[nodiscard]] BackwardBlocks backward_blocks(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                             const ops::AttentionSizes& sizes) noexcept;
 
 }  // namespace headlight::mpi

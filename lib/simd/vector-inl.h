@@ -22,6 +22,9 @@
 //   narrow_to_bf16(a, b)        with either: a and then b, rounded, two numbers to a lane; subnormal numbers to 0 with
 //                               AVX512-BF16
 //   pair_to_bf16(a, b)          the same, a in the lower halves of the lanes and b in the upper ones
+//   interleave_lower_bf16(a, b) interleave_upper_bf16(a, b)   with AVX512-BF16: of every eight of such numbers the
+//   first
+//                               or the last four, one of a and one of b in turns
 //   add sub mul div sqrt        IEEE, round to nearest
 //   fma(a, b, c)                a·b + c, one rounding where kValues.has_fma, else two
 //   fnma(a, b, c)               c − a·b, likewise

@@ -11,6 +11,7 @@ const kernels::BackwardProductKernels pair_backward_kernels = {
     .key_value_gradients = key_value_gradients<BackwardPairs>,
     .query_gradient = query_gradient<BackwardPairs>,
     .take_rows = pad_row_pairs,
+    .take_keys = pad_row_pairs,
 };
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -31,7 +31,8 @@ const kernels::AttentionBackwardKernels attention_backward_kernels = {
                  .float_score_gradients = score_gradients<BackwardFloats>,
                  .key_value_gradients = key_value_gradients<BackwardFloats>,
                  .query_gradient = query_gradient<BackwardFloats>,
-                 .take_rows = pad_float_rows},
+                 .take_rows = pad_float_rows,
+                 .take_keys = pad_float_rows},
     .rows = {.pad_rows = pad_float_rows, .give_rows = give_float_rows, .row_dots = float_row_dots},
 };
 

@@ -9,7 +9,8 @@
 // Where a feature multiplies pairs of bfloat16, a float of a product's operands is a word of two such numbers: of the
 // scores two neighbours of a row, of dV and dK two rows, 2n and 2n + 1 of the block, and of dQ two keys of the block
 // likewise. A step of the chain takes both, the second first, and numbers below 2⁻¹²⁶ for 0. Weights and score
-// gradients are rounded to bfloat16 once they are whole.
+// gradients are rounded to bfloat16 once they are whole. In tile registers a step is of 32, and sums over rows go on
+// from block to block (amx-inl.h).
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,12 @@ struct BackwardTile {
   std::int64_t padded_value_dim;
 
   // As the products with keys and values take them: [rows][padded head_dim] and [rows][padded value_dim] floats, or
-  // [rows][head_dim / 2] and [rows][value_dim / 2] words.
+  // [rows][head_dim / 2] and [rows][value_dim / 2] words; of tile registers panels, as AttentionKernels::pack_keys()
+  // makes them.
   const float* query;
   const float* out_gradient;
-  // As the sums over rows take them: the same floats, or [⌈rows / 2⌉][padded …] words.
+  // As the sums over rows take them: the same floats, or [⌈rows / 2⌉][padded …] words; of tile registers panels, as
+  // AttentionKernels::pack_values() makes them.
   const float* query_of_sums;
   const float* out_gradient_of_sums;
   const float* minus_log_sum_exp;  // [rows], in units of log 2; −inf: a row of zeros
@@ -47,6 +50,7 @@ struct BackwardTile {
   std::int64_t next_rows;
 
   // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows, or pairs of rows.
+  // Of tile registers rows, as AttentionKernels::copy_rows() makes them, and keys as take_keys() does.
   const float* key_panels;
   const float* value_panels;
   const float* key;  // [keys][padded head_dim], or [⌈keys / 2⌉] of words
@@ -74,7 +78,8 @@ struct BackwardTile {
   float* score_gradients;
   std::int64_t stride;
   // Of words alone: the score gradients in pairs of keys, [rows][stride / 2]; and room for floats, 2 · query_rows ·
-  // stride.
+  // stride, or in tile registers kRoomOfTiles.
+  static constexpr std::int64_t kRoomOfTiles = 2048;
   float* key_pair_gradients;
   float* room;
 
@@ -104,13 +109,15 @@ struct BackwardProductKernels {
   void (*score_gradients)(const BackwardTile& tile) noexcept;
   // The same as floats, always.
   void (*float_score_gradients)(const BackwardTile& tile) noexcept;
-  // key_gradient (still without the scale) and value_gradient.
+  // key_gradient (still without the scale) and value_gradient. Null: score_gradients() adds to them as it goes.
   void (*key_value_gradients)(const BackwardTile& tile) noexcept;
   // query_gradient.
   void (*query_gradient)(const BackwardTile& tile) noexcept;
   // Rows as the sums over rows or keys take them: [rows][padded], zeros past dim; or words of two rows each, [⌈rows /
-  // 2⌉][padded], zeros for a row that is not there.
+  // 2⌉][padded], zeros for a row that is not there. Null: see BackwardTile.
   void (*take_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;
+  // The same of a block's keys.
+  void (*take_keys)(const Operand& from, std::int64_t keys, std::int64_t dim, float* to, std::int64_t padded) noexcept;
 };
 
 struct AttentionBackwardKernels {

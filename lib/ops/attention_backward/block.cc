@@ -52,16 +52,27 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   tile_.stride = plan.stride;
   if (call.multiplies_pairs()) {
     tile_.key_pair_gradients = tile_.score_gradients + plan.query_block / 2 * plan.stride;
-    tile_.room = tile_.weights + plan.query_block / 2 * plan.stride;
+    tile_.room =
+        call.multiplies_tiles() ? part(plan.room_of_tiles) : tile_.weights + plan.query_block / 2 * plan.stride;
   }
 
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
-  call.kernels.pack_keys(block.key, keys, tile_.head_dim, part(plan.key_panels));
-  call.kernels.pack_keys(block.value, keys, tile_.value_dim, part(plan.value_panels));
-  const std::int64_t of_word = call.kernels.numbers_of_word;
-  clear_behind_panels(call.kernels, part(plan.key_panels) + keys * (tile_.head_dim / of_word), keys);
-  clear_behind_panels(call.kernels, part(plan.value_panels) + keys * (tile_.value_dim / of_word), keys);
-  call.backward.products.take_rows(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
+  key_ = block.key;
+  bring_keys(block.key, tile_.head_dim, part(plan.key_panels));
+  bring_keys(block.value, tile_.value_dim, part(plan.value_panels));
+  call.backward.products.take_keys(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
+}
+
+void BackwardBlock::bring_keys(const kernels::Operand& from, std::int64_t dim, float* to) const noexcept {
+  const kernels::AttentionKernels& kernels = call_.kernels;
+  if (call_.multiplies_tiles()) {
+    const std::int64_t words = kernels::filled_up(dim / 2, kernels.words_of_step);
+    kernels.copy_rows(from, 1.0f, tile_.keys, dim, to);
+    std::fill(to + tile_.keys * words, to + kernels::filled_up(tile_.keys, kernels.keys_of_step) * words, 0.0f);
+    return;
+  }
+  kernels.pack_keys(from, tile_.keys, dim, to);
+  clear_behind_panels(kernels, to + tile_.keys * (dim / kernels.numbers_of_word), tile_.keys);
 }
 
 bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) noexcept {
@@ -97,27 +108,31 @@ void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexce
 
 void BackwardBlock::bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
                                const float*& of_scores, const float*& of_sums) noexcept {
-  call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
   of_scores = of_sums = to;
+  if (call_.multiplies_tiles()) {
+    const std::int64_t pairs = kernels::filled_up(tile_.rows, call_.kernels.keys_of_step) / 2;
+    call_.kernels.pack_values(from, tile_.rows, dim, to, pairs * call_.kernels.value_panel);
+    float* const panels = to + pairs * padded;
+    call_.kernels.pack_keys(from, tile_.rows, dim, panels);
+    of_scores = panels;
+    return;
+  }
+  call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
   if (!call_.multiplies_pairs()) return;
   float* const words = to + divide_up(tile_.rows, 2) * padded;
   call_.kernels.copy_rows(from, 1.0f, tile_.rows, dim, words);
   of_scores = words;
 }
 
-bool BackwardBlock::all_finite() noexcept {
-  // As the sums over rows or keys take them: floats, or two numbers of bfloat16 to a word.
-  const auto finite = [&](const float* rows, std::int64_t count, std::int64_t padded, std::int64_t dim) {
-    if (!call_.multiplies_pairs()) return call_.kernels.all_finite({.stride = padded, .data = rows}, count, dim);
-    const kernels::Operand words{.type = NumberType::bfloat16, .stride = 2 * padded, .data = rows};
-    return call_.kernels.all_finite(words, divide_up(count, 2), 2 * dim);
+bool BackwardBlock::all_finite(const kernels::Operand& query, const kernels::Operand& out_gradient) noexcept {
+  const auto finite = [&](const kernels::Operand& rows, std::int64_t count, std::int64_t dim) {
+    return call_.kernels.all_finite(rows, count, dim);
   };
   if (keys_finite_ == Finite::unknown) {
-    keys_finite_ = finite(tile_.key, tile_.keys, tile_.padded_head_dim, tile_.head_dim) ? Finite::yes : Finite::no;
+    keys_finite_ = finite(key_, tile_.keys, tile_.head_dim) ? Finite::yes : Finite::no;
   }
-  return keys_finite_ == Finite::yes &&
-         finite(tile_.query_of_sums, tile_.rows, tile_.padded_head_dim, tile_.head_dim) &&
-         finite(tile_.out_gradient_of_sums, tile_.rows, tile_.padded_value_dim, tile_.value_dim);
+  return keys_finite_ == Finite::yes && finite(query, tile_.rows, tile_.head_dim) &&
+         finite(out_gradient, tile_.rows, tile_.value_dim);
 }
 
 void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept {
@@ -149,10 +164,12 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.first_row = {static_cast<std::uint32_t>(first_row), call_.heads(sample_, head)};
   const TypedView<4>& queries = call_.operands.query;
   const TypedView<4>& out_gradients = call_.operands.out_gradient;
-  bring_rows(rows_at(queries, sample_, query, head), tile_.head_dim, plan.padded_head_dim,
-             part_of(call_, worker_, plan.query), tile_.query, tile_.query_of_sums);
-  bring_rows(rows_at(out_gradients, sample_, query, head), tile_.value_dim, plan.padded_value_dim,
-             part_of(call_, worker_, plan.out_gradient), tile_.out_gradient, tile_.out_gradient_of_sums);
+  const kernels::Operand query_rows = rows_at(queries, sample_, query, head);
+  const kernels::Operand gradient_rows = rows_at(out_gradients, sample_, query, head);
+  bring_rows(query_rows, tile_.head_dim, plan.padded_head_dim, part_of(call_, worker_, plan.query), tile_.query,
+             tile_.query_of_sums);
+  bring_rows(gradient_rows, tile_.value_dim, plan.padded_value_dim, part_of(call_, worker_, plan.out_gradient),
+             tile_.out_gradient, tile_.out_gradient_of_sums);
   const std::int64_t next = std::min(first_row + rows, sequence_.queries - 1) + sequence_.first_query;
   tile_.next_query = rows_at(queries, sample_, next, head);
   tile_.next_out_gradient = rows_at(out_gradients, sample_, next, head);
@@ -160,7 +177,7 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   take_log_sum_exp(head, first_row);
   if (has_row_modifiers(call_.options)) take_steps(head, first_row);
   const bool hides = !tile_.whole || call_.options.mask;
-  tile_.exactly = hides && !all_finite();
+  tile_.exactly = hides && !all_finite(query_rows, gradient_rows);
   return true;
 }
 

@@ -36,6 +36,8 @@ struct BackwardCall {
   float* narrow_sums;  // of a query gradient of 16 bits: [B · Hq · Lq][padded head_dim]; null where it is of floats
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }
+  // Tile registers take keys as rows and query rows as panels.
+  [[nodiscard]] bool multiplies_tiles() const noexcept { return kernels.keys_of_step > 1; }
 
   // Where a row's query gradient is added up, and the distance to the next row's: in place where that is of floats.
   [[nodiscard]] kernels::Rows<float> query_sums(std::int64_t sample, std::int64_t head,
@@ -78,13 +80,15 @@ class BackwardBlock {
   // The tile's rows of a tensor, as both kinds of products take them.
   void bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
                   const float*& of_scores, const float*& of_sums) noexcept;
-  [[nodiscard]] bool all_finite() noexcept;
+  void bring_keys(const kernels::Operand& from, std::int64_t dim, float* to) const noexcept;
+  [[nodiscard]] bool all_finite(const kernels::Operand& query, const kernels::Operand& out_gradient) noexcept;
 
   const BackwardCall& call_;
   int worker_;
   std::int64_t sample_;
   AttentionSequence sequence_;
   std::int64_t first_key_;
+  kernels::Operand key_;
   IntervalRule rule_;
   kernels::BackwardTile tile_{};
   enum class Finite : std::uint8_t { unknown, yes, no } keys_finite_ = Finite::unknown;

@@ -11,8 +11,6 @@ const kernels::BackwardProductKernels* pair_products(const Engine& engine,
                                                      const AttentionBackwardOperands& operands) noexcept {
   const bool pairs = are_pairs_of_bfloat16(operands.query, operands.key, operands.value) &&
                      operands.out_gradient.type == NumberType::bfloat16 && operands.value.extent(3) % 2 == 0;
-  // Tiles of registers have packed keys of their own, which these do not take.
-  if (engine.features().has(InstructionFeature::amx_bf16)) return nullptr;
   return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
 }
 
@@ -36,7 +34,7 @@ BackwardKernels backward_kernels_of_types(const Engine& engine, const AttentionB
   if constexpr (runtime::is_built(NumberType::bfloat16) || runtime::is_built(NumberType::float16)) {
     kernels.backward.rows = kernels::typed_backward_row_kernels(isa);
   }
-  kernels.backward.products.take_rows = kernels.backward.rows.pad_rows;
+  kernels.backward.products.take_rows = kernels.backward.products.take_keys = kernels.backward.rows.pad_rows;
   if (const auto* pairs = pair_products(engine, operands)) {
     kernels.attention = *kernels::pair_attention_kernels(engine.features());
     kernels.backward.products = *pairs;

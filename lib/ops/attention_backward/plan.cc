@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "kernels/attention/amx_shapes.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
@@ -22,8 +23,12 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
                     BackwardPlan& plan) noexcept {
   const std::int64_t rows = plan.query_block;
   const std::int64_t keys = plan.key_block;
-  plan.query = plan.for_worker<float>(rows * plan.padded_head_dim);
-  plan.out_gradient = plan.for_worker<float>(rows * plan.padded_value_dim);
+  // Words of pairs take half of it twice, but for what fills them up.
+  const auto room_of_rows = [&](std::int64_t dim, std::int64_t padded) {
+    return std::max(rows * padded, rows / 2 * padded + rows * kernels::filled_up(dim / 2, kernels.words_of_step));
+  };
+  plan.query = plan.for_worker<float>(room_of_rows(sizes.head_dim, plan.padded_head_dim));
+  plan.out_gradient = plan.for_worker<float>(room_of_rows(sizes.value_dim, plan.padded_value_dim));
   plan.minus_log_sum_exp = plan.for_worker<float>(rows);
   plan.large_maximum = plan.for_worker<float>(rows);
   plan.begin = plan.for_worker<std::int32_t>(rows);
@@ -31,13 +36,15 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.row_modifiers = room_for_modifiers(plan, rows, rows, rows);
   plan.cap_derivatives = plan.for_worker<float>(plan.stride);
   // Words of two rows take half of it. Behind those of weights is room for floats of 2 · query_rows rows, behind those
-  // of score gradients for words of two keys.
+  // of score gradients for words of two keys. In tile registers weights and score gradients of two rows take all of it,
+  // and floats are in front of the words of two keys.
   assert(4 * kernels.query_rows <= rows);
   plan.weights = plan.for_worker<float>(rows * plan.stride);
   plan.score_gradients = plan.for_worker<float>(rows * plan.stride);
+  if (kernels.keys_of_step > 1) plan.room_of_tiles = plan.for_worker<float>(kernels::BackwardTile::kRoomOfTiles);
   // Tiles read whole vectors of the last panel.
-  plan.key_panels = plan.for_worker<float>(keys * sizes.head_dim + kernels.key_panel);
-  plan.value_panels = plan.for_worker<float>(keys * sizes.value_dim + kernels.key_panel);
+  plan.key_panels = plan.for_worker<float>(keys * plan.padded_head_dim + kernels.key_panel);
+  plan.value_panels = plan.for_worker<float>(keys * plan.padded_value_dim + kernels.key_panel);
   plan.key = plan.for_worker<float>(keys * plan.padded_head_dim);
   plan.key_gradient = plan.for_worker<float>(keys * plan.padded_head_dim);
   plan.value_gradient = plan.for_worker<float>(keys * plan.padded_value_dim);
@@ -53,8 +60,11 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   // their query gradients, from beyond the second cache level where heads lie side by side: so blocks of keys are as
   // large as that level holds beside the weights (850 KiB in all at 64).
   const bool narrow = sizes.head_dim + sizes.value_dim <= 128;
-  plan.query_block = narrow ? 96 : 48;
-  plan.key_block = narrow ? 384 : 192;
+  // Of tile registers whole steps. A step of keys has its sums over rows read and written once for a block of rows, so
+  // blocks of these are larger, too.
+  const bool in_tiles = kernels.keys_of_step > 1;
+  plan.query_block = in_tiles ? 128 : narrow ? 96 : 48;
+  plan.key_block = in_tiles ? (narrow ? 512 : 256) : narrow ? 384 : 192;
   plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
   plan.padded_head_dim = round_up(sizes.head_dim, kernels.lanes);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
@@ -73,7 +83,12 @@ std::size_t backward_scratch_bytes(const Engine& engine, std::string_view operat
                                    NumberType query_gradient) {
   const AttentionSizes sizes = check_attention_shape(operation, shape);
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
-  return plan_attention_backward(engine, kernels, sizes, query_gradient != NumberType::float32).bytes();
+  const bool is_narrow = query_gradient != NumberType::float32;
+  const std::size_t bytes = plan_attention_backward(engine, kernels, sizes, is_narrow).bytes();
+  if (!engine.features().has(InstructionFeature::amx_bf16)) return bytes;
+  // Of operands of bfloat16.
+  const kernels::AttentionKernels tiles = kernels::with_shapes_of_tile_registers(kernels);
+  return std::max(bytes, plan_attention_backward(engine, tiles, sizes, is_narrow).bytes());
 }
 
 }  // namespace headlight::ops

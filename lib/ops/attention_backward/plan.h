@@ -34,6 +34,7 @@ struct BackwardPlan : CallPlan {
   WorkerPart<float> cap_derivatives;
   WorkerPart<float> weights;
   WorkerPart<float> score_gradients;
+  WorkerPart<float> room_of_tiles;
   WorkerPart<float> key_panels;
   WorkerPart<float> value_panels;
   WorkerPart<float> key;

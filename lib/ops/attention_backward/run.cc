@@ -168,7 +168,7 @@ void differentiate_unit(const BackwardCall& call, int worker, const Unit& unit) 
         tile.query_gradient = call.query_sums(unit.sample, head, unit.sequence.first_query + row);
       }
       call.backward.products.score_gradients(tile);
-      call.backward.products.key_value_gradients(tile);
+      if (call.backward.products.key_value_gradients != nullptr) call.backward.products.key_value_gradients(tile);
       if (!gradients.query) continue;
       if (!turn.wait_for(g * row_blocks + n + 1)) return;
       call.backward.products.query_gradient(tile);

@@ -12,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "headlight/attention.h"
+#include "kernels/attention/amx_shapes.h"
 #include "kernels/kernels.h"
 #include "ops/attention_backward/plan.h"
 #include "support/isas.h"
@@ -28,6 +29,17 @@ using test::Stored;
 using test::TypedBackward;
 
 class BFloat16AttentionBackward : public test::EachIsaAndFeature {};
+
+// Whether they are multiplied in tile registers, which sum in an order of their own.
+bool multiplies_tiles(const Engine& engine) { return engine.features().has(InstructionFeature::amx_bf16); }
+
+std::int64_t key_block_of(const Engine& engine, std::int64_t head_dim, std::int64_t value_dim) {
+  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
+  const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, head_dim, value_dim};
+  return ops::plan_attention_backward(
+             engine, multiplies_tiles(engine) ? kernels::with_shapes_of_tile_registers(kernels) : kernels, sizes, false)
+      .key_block;
+}
 
 // Operands of bfloat16, but for `out`, and gradients as they are summed.
 AttentionCase of_bfloat16(AttentionCase c) {
@@ -58,8 +70,7 @@ TEST_P(BFloat16AttentionBackward, ErrsByTheRoundingOfWeightsAndScoreGradients) {
 TEST_P(BFloat16AttentionBackward, FULL_ErrsNoMoreOverSeveralBlocksOfKeys) {
   Engine one(options(1)), three(options(3));
   const auto key_block = [&](std::int64_t head_dim, std::int64_t value_dim) {
-    const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, head_dim, value_dim};
-    return ops::plan_attention_backward(one, kernels::attention_kernels(one.isa()), sizes, false).key_block;
+    return key_block_of(one, head_dim, value_dim);
   };
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(24, 5) && !HasFailure(); ++seed) {
     expect_error_of_roundings(of_bfloat16(test::random_case_of_several_blocks(seed, key_block)),
@@ -67,12 +78,23 @@ TEST_P(BFloat16AttentionBackward, FULL_ErrsNoMoreOverSeveralBlocksOfKeys) {
   }
 }
 
-// Σ_n rounded[n] · x[n] over pairs of neighbours, the second number of each first.
+// Σ_n rounded[n] · x[n] over pairs of neighbours, the second number of each first; in tile registers, added to what is
+// there, of every 32 numbers first and second ones by themselves.
 template <class Left, class Right>
-float chain(std::int64_t count, const Left& left, const Right& right) {
-  float sum = 0;
+float chain(bool in_tiles, float sum, std::int64_t count, const Left& left, const Right& right) {
+  const auto product = [&](std::int64_t n, float before) {
+    return std::fma(test::rounded_to(NumberType::bfloat16, left(n)), right(n), before);
+  };
+  if (in_tiles) {
+    for (std::int64_t first = 0; first < count; first += 32) {
+      float chains[2] = {0, 0};
+      for (std::int64_t n = first; n < std::min(first + 32, count); ++n) chains[n % 2] = product(n, chains[n % 2]);
+      sum += chains[0] + chains[1];
+    }
+    return sum;
+  }
   const auto add = [&](std::int64_t n) {
-    if (n < count) sum = std::fma(test::rounded_to(NumberType::bfloat16, left(n)), right(n), sum);
+    if (n < count) sum = product(n, sum);
   };
   for (std::int64_t n = 0; n < count; n += 2) {
     add(n + 1);
@@ -122,14 +144,16 @@ class Chains {
       for (std::int64_t h = 0; h < c_.query_heads; ++h) f(i, h);
     }
   }
-  // The rows of each head that shares the key, which are one block, and then those of the next.
+  // The rows of each head that shares the key, which are one block, and then those of the next: on and on in tile
+  // registers, and a sum of sums elsewhere.
   [[nodiscard]] float over_rows(const Tensor<float, 4>& scores, const Tensor<float, 4>& rows, std::int64_t j,
                                 std::int64_t d) const {
     float sum = 0;
     for (std::int64_t h = 0; h < c_.query_heads; ++h) {
-      sum += chain(
-          c_.query_length, [&](std::int64_t i) { return scores(0, h, i, j); },
+      const float of_head = chain(
+          in_tiles_, in_tiles_ ? sum : 0.0f, c_.query_length, [&](std::int64_t i) { return scores(0, h, i, j); },
           [&](std::int64_t i) { return rows(0, i, h, d); });
+      sum = in_tiles_ ? of_head : sum + of_head;
     }
     return sum;
   }
@@ -138,7 +162,8 @@ class Chains {
     float sum = 0;
     for (std::int64_t first = 0; first < c_.key_length; first += key_block_) {
       sum += chain(
-          std::min(key_block_, c_.key_length - first), [&](std::int64_t j) { return scores(0, h, i, first + j); },
+          in_tiles_, 0.0f, std::min(key_block_, c_.key_length - first),
+          [&](std::int64_t j) { return scores(0, h, i, first + j); },
           [&](std::int64_t j) { return call_.problem.in.key(0, first + j, 0, d); });
     }
     return sum;
@@ -147,6 +172,7 @@ class Chains {
   Engine& engine_;
   AttentionCase c_;
   std::int64_t key_block_;
+  bool in_tiles_ = multiplies_tiles(engine_);
   TypedBackward call_;
 };
 
@@ -154,9 +180,7 @@ TEST_P(BFloat16AttentionBackward, SumsAreTheDocumentedChains) {
   Engine engine(options(2));
   const auto expect = [&](std::int64_t dim, std::int64_t rows, std::int64_t blocks, const std::string& heads,
                           const std::string& mask) {
-    const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, dim, dim};
-    const auto& kernels = kernels::attention_kernels(engine.isa());
-    const std::int64_t block = ops::plan_attention_backward(engine, kernels, sizes, false).key_block;
+    const std::int64_t block = key_block_of(engine, dim, dim);
     AttentionCase c = AttentionCase::parse("seed=3 B=1 Lq=1 Lk=1 Hq=" + heads + " Hkv=1 D=2 Dv=2" + mask);
     c.scale = 0.25f;
     c.query_length = rows;

@@ -22,6 +22,14 @@ HEADLIGHT_INLINE Vec pair_to_bf16(Vec first, Vec second) {
   const auto numbers = (__m512i)_mm512_cvtne2ps_pbh(to_native(second), to_native(first));
   return from_native(_mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_load_si512(kInTurns), numbers)));
 }
+HEADLIGHT_INLINE Vec interleave_lower_bf16(Vec a, Vec b) {
+  return from_native(
+      _mm512_castsi512_ps(_mm512_unpacklo_epi16(_mm512_castps_si512(to_native(a)), _mm512_castps_si512(to_native(b)))));
+}
+HEADLIGHT_INLINE Vec interleave_upper_bf16(Vec a, Vec b) {
+  return from_native(
+      _mm512_castsi512_ps(_mm512_unpackhi_epi16(_mm512_castps_si512(to_native(a)), _mm512_castps_si512(to_native(b)))));
+}
 // Stores v rounded and returns true, unless it has subnormal numbers, which the instruction would take for 0.
 HEADLIGHT_INLINE bool store_normal_bf16(Vec v, std::uint16_t* to) {
   constexpr int kSubnormal = 0x20;

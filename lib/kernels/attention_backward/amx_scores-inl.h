@@ -1,0 +1,256 @@
+// Weights and score gradients over tile registers: see amx-inl.h.
+//
+// Between the products of a step and the words that they become stands what scores-inl.h computes. Where nothing lies
+// between a product and its score it is computed as the products leave it, with query rows in lanes, which may each see
+// an interval of the keys. Dropout, and what comes from a list or a table, are known by row: there the products are
+// turned back, and what becomes of them is turned again.
+#pragma once
+
+#include "kernels/attention_backward/amx-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// What is known of the rows of a step; those that are not there have weights of 0.
+struct RowsOfStep {
+  Vec minus_log_sum_exp[2];
+  Vec delta[2];
+  Vec begin[2];  // of the keys that they see, as floats
+  Vec end[2];
+};
+template <bool kEdges>
+HEADLIGHT_INLINE RowsOfStep rows_of_step(const kernels::BackwardTile& tile, std::int64_t r) {
+  RowsOfStep rows;
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t from = r + half * kLanes;
+    const int count = static_cast<int>(larger(0, smaller(kLanes, tile.rows - from)));
+    rows.minus_log_sum_exp[half] =
+        select(mask_first(count), load_partial(tile.minus_log_sum_exp + from, count), broadcast(-kInfinity));
+    rows.delta[half] = load_partial(tile.delta + from, count);
+    if constexpr (kEdges) {
+      float begin[kLanes] = {}, end[kLanes] = {};
+      for (int n = 0; n < count; ++n) {
+        begin[n] = static_cast<float>(tile.begin[from + n]);
+        end[n] = static_cast<float>(tile.end[from + n]);
+      }
+      rows.begin[half] = load(begin);
+      rows.end[half] = load(end);
+    }
+  }
+  return rows;
+}
+
+// Of a key its weights and score gradients, as vectors of rows.
+struct KeyOfStep {
+  Vec weights[2];
+  Vec gradients[2];
+};
+
+// P = exp2(scale · score − log-sum-exp), and P∘(dP − δ). kEdges: some row does not see the key, whose score may be
+// anything.
+template <bool kEdges>
+HEADLIGHT_INLINE KeyOfStep differentiate_key(const RowsOfStep& rows, const float* sums, std::int64_t j, Vec scale) {
+  KeyOfStep key;
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const Vec score = load(sums + half * kLanes);
+    const Vec change = sub(load(sums + kStepSums + half * kLanes), rows.delta[half]);
+    if constexpr (kEdges) {
+      const Vec here = broadcast(static_cast<float>(j));
+      const Mask seen = mask_and(less_equal(rows.begin[half], here), less(here, rows.end[half]));
+      const Vec distance = fma(select(seen, score, zero()), scale, rows.minus_log_sum_exp[half]);
+      key.weights[half] = exp2_nonpositive(select(seen, distance, broadcast(-kInfinity)));
+      key.gradients[half] = select(seen, mul(key.weights[half], change), zero());
+    } else {
+      key.weights[half] = exp2_nonpositive(fma(score, scale, rows.minus_log_sum_exp[half]));
+      key.gradients[half] = mul(key.weights[half], change);
+    }
+  }
+  return key;
+}
+
+// Where the words of a step go.
+struct StepWords {
+  float* weights;
+  float* gradients;
+  std::int64_t row_words;
+  float* pairs;
+};
+
+// Those of keys 2n and 2n + 1, of each the rows of two tiles.
+HEADLIGHT_INLINE void put_weights(const StepWords& to, std::int64_t n, const Vec (&first)[2], const Vec (&second)[2]) {
+  float* const weights = to.weights + 2 * n * to.row_words;
+  store(narrow_to_bf16(first[0], first[1]), weights);
+  store(narrow_to_bf16(second[0], second[1]), weights + to.row_words);
+}
+HEADLIGHT_INLINE void put_gradients(const StepWords& to, std::int64_t n, const Vec (&first)[2],
+                                    const Vec (&second)[2]) {
+  float* const gradients = to.gradients + 2 * n * to.row_words;
+  const Vec a = narrow_to_bf16(first[0], first[1]), b = narrow_to_bf16(second[0], second[1]);
+  store(a, gradients);
+  store(b, gradients + to.row_words);
+  store(interleave_lower_bf16(a, b), to.pairs + n * kAmxWords);
+  store(interleave_upper_bf16(a, b), to.pairs + kTileWords + n * kAmxWords);
+}
+HEADLIGHT_INLINE void put_keys(const StepWords& to, std::int64_t n, const KeyOfStep& first, const KeyOfStep& second) {
+  put_weights(to, n, first.weights, second.weights);
+  put_gradients(to, n, first.gradients, second.gradients);
+}
+
+HEADLIGHT_INLINE KeyOfStep no_key() { return {{zero(), zero()}, {zero(), zero()}}; }
+
+// Products become words; keys that are not there have zeros.
+template <bool kEdges>
+void differentiate_step(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t j, const float* sums,
+                        const StepWords& to) {
+  const RowsOfStep rows = rows_of_step<kEdges>(tile, r);
+  const Vec scale = broadcast(tile.modifiers.exponent_scale);
+  const auto key = [&](std::int64_t k) __attribute__((always_inline)) {
+    return differentiate_key<kEdges>(rows, sums + k * kStep, j + k, scale);
+  };
+  const std::int64_t keys = smaller(kStep, tile.keys - j);
+  std::int64_t k = 0;
+  for (; k + 2 <= keys; k += 2) {
+    const KeyOfStep first = key(k), second = key(k + 1);
+    put_keys(to, k / 2, first, second);
+  }
+  if (k < keys) {
+    put_keys(to, k / 2, key(k), no_key());
+    k += 2;
+  }
+  for (; k < kStep; k += 2) put_keys(to, k / 2, no_key(), no_key());
+}
+
+// Rows r … of a step as floats, in which what scores-inl.h says has been done: `to` rows of all keys.
+inline TileKeys differentiate_turned_rows(const kernels::BackwardTile& tile, std::int64_t r, const WeightRows& to) {
+  const std::int64_t rows = smaller(kStep, tile.rows - r), all = round_up(tile.keys, kStep);
+  const TileKeys keys = keys_that_are_seen(tile, r, rows);
+  const TileKeys seen{keys.first / kStep * kStep, round_up(keys.last, kStep)};
+  const std::int64_t last = round_up(keys.last, kLanes);
+  for (std::int64_t j = seen.first; j < seen.last; j += kStep) {
+    products_of_step(tile, j, r, tile.room);
+    for (int product = 0; product < 2; ++product) {
+      float* const into = (product == 0 ? to.weights : to.gradients) + j;
+      for (std::int64_t n = 0; n < kStep; n += kLanes) {
+        for (std::int64_t k = 0; k < kStep; k += kLanes) {
+          Vec square[kLanes];
+          const float* const from = tile.room + product * kStepSums + k * kStep + n;
+#pragma GCC unroll 16
+          for (int i = 0; i < kLanes; ++i) square[i] = load(from + i * kStep);
+          transpose(square);
+#pragma GCC unroll 16
+          for (int i = 0; i < kLanes; ++i) store(square[i], into + (n + i) * tile.stride + k);
+        }
+      }
+    }
+  }
+  for (std::int64_t n = 0; n < kStep; ++n) {
+    const WeightRows row = to.behind(n * tile.stride);
+    const bool is_there = n < rows && seen.first < seen.last;
+    if (is_there) differentiate(tile, r + n, row, seen.first, last);
+    clear_vectors(row, 0, is_there ? seen.first : all);
+    clear_vectors(row, is_there ? last : all, all);
+  }
+  return seen;
+}
+
+// Such rows become words of all keys.
+inline void turn_rows(const kernels::BackwardTile& tile, const TileRoom& room, std::int64_t r, const WeightRows& from) {
+  // put(to, n, first, second) for the vectors of two keys from j on.
+  const auto turn = [&](const float* rows, std::int64_t j, const StepWords& to, auto put) {
+    Vec squares[2][kLanes];
+    for (int half = 0; half < 2; ++half) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) squares[half][i] = load(rows + (half * kLanes + i) * tile.stride + j);
+      transpose(squares[half]);
+    }
+#pragma GCC unroll 8
+    for (int n = 0; n < kLanes / 2; ++n) {
+      const Vec first[2] = {squares[0][2 * n], squares[1][2 * n]};
+      const Vec second[2] = {squares[0][2 * n + 1], squares[1][2 * n + 1]};
+      put(to, n, first, second);
+    }
+  };
+  for (std::int64_t j = 0; j < round_up(tile.keys, kStep); j += kLanes) {
+    const std::int64_t words = j * room.row_words + r / 2;
+    const StepWords to{room.weights + words, room.gradients + words, room.row_words,
+                       room.pairs_of(j, r) + j % kStep / 2 * kAmxWords};
+    turn(from.weights, j, to, put_weights);
+    turn(from.gradients, j, to, put_gradients);
+  }
+}
+
+// The steps of rows, of which each counts as one, and the keys that some of their rows see, or all.
+inline constexpr std::int64_t kMostSteps = 16;
+struct StepsOfRows {
+  std::int64_t count;
+  TileKeys some[kMostSteps];
+  TileKeys all[kMostSteps];
+
+  explicit StepsOfRows(const kernels::BackwardTile& tile) : count(divide_up(tile.rows, kStep)) {
+    for (std::int64_t n = 0; n < count; ++n) {
+      const std::int64_t first = n * kStep, last = smaller(first + kStep, tile.rows);
+      some[n] = keys_that_are_seen(tile, first, last - first);
+      all[n] = {0, tile.keys};
+      for (std::int64_t r = first; r < last && !tile.whole; ++r)
+        all[n] = {larger(all[n].first, tile.begin[r]), smaller(all[n].last, tile.end[r])};
+    }
+  }
+
+  // Rows that see some of the keys of a step lie in [first, last), which is of whole steps.
+  [[nodiscard]] TileKeys rows_of(std::int64_t j) const {
+    TileKeys rows{count, 0};
+    for (std::int64_t n = 0; n < count; ++n) {
+      if (some[n].last <= j || some[n].first >= j + kStep) continue;
+      rows.first = smaller(rows.first, n);
+      rows.last = n + 1;
+    }
+    return {rows.first * kStep, rows.last * kStep};
+  }
+};
+
+// Asks for the rows that are worked on next, some with each step of keys.
+HEADLIGHT_INLINE void prefetch_next_rows(const kernels::BackwardTile& tile, std::int64_t j) {
+  const std::int64_t share = j / kStep, shares = divide_up(tile.keys, kStep);
+  prefetch_share<0>(distant_rows(tile.next_query, tile.next_rows, tile.head_dim), share, shares);
+  prefetch_share<0>(distant_rows(tile.next_out_gradient, tile.next_rows, tile.value_dim), share, shares);
+}
+
+// Weights and score gradients as words, for the sum over keys, and the sums over rows. The words of A stay for a step
+// of keys where products become words by themselves.
+inline void tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
+  AmxRegisters registers;
+  registers.configure(kStep);
+  const TileRoom room = room_of(tile);
+  const StepsOfRows steps(tile);
+  const bool by_row = tile.modifiers.asked != 0 || tile.dropout != nullptr || tile.large_maximum != nullptr;
+  if (by_row) {
+    for (std::int64_t r = 0; r < tile.rows; r += kStep) {
+      const WeightRows rows{tile.score_gradients, tile.score_gradients + kStep * tile.stride};
+      differentiate_turned_rows(tile, r, rows);
+      turn_rows(tile, room, r, rows);
+    }
+  }
+  for (std::int64_t j = 0; j < tile.keys; j += kStep) {
+    prefetch_next_rows(tile, j);
+    const TileKeys rows = steps.rows_of(j);
+    if (rows.first >= rows.last) continue;
+    const std::int64_t words = by_row ? j * room.row_words : 0;
+    for (std::int64_t r = rows.first; r < rows.last && !by_row; r += kStep) {
+      products_of_step(tile, j, r, room.sums);
+      const TileKeys& all = steps.all[r / kStep];
+      const bool edges = all.first > j || all.last < smaller(j + kStep, tile.keys);
+      const StepWords to{room.weights + r / 2, room.gradients + r / 2, room.row_words, room.pairs_of(j, r)};
+      (edges ? differentiate_step<true> : differentiate_step<false>)(tile, r, j, room.sums, to);
+    }
+    add_key_value_gradients(tile, room, j, rows.first, rows.last, room.weights + words, room.gradients + words);
+  }
+}
+
+inline void float_tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
+  AmxRegisters registers;
+  registers.configure(kStep);
+  for (std::int64_t r = 0; r < tile.rows; r += kStep)
+    differentiate_turned_rows(tile, r, WeightRows{tile.weights, tile.score_gradients}.behind(r * tile.stride));
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET
