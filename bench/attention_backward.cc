@@ -164,17 +164,23 @@ std::vector<Case> cases() {
     add({.heads = 12, .length = 4096, .head_dim = 64, .with_forward = true, .chunk = chunk}, false);
   }
   add({12, 16, 64}, false);
-  for (const NumberType type : {NumberType::bfloat16, NumberType::float16}) {
-    for (const std::int64_t length : {128, 512, 1024}) {
-      for (const bool with_forward : {false, true}) {
-        const TypedAttention shape{length, length, 12, 12, 64};
-        all.push_back(
-            {case_name(name(type), with_forward ? "_with_forward" : "", "/H", shape.heads, "/L", length, "/D",
-                       shape.head_dim),
-             [=](const CaseContext& context) { return typed_backward_work(shape, type, with_forward, context); },
-             false});
-      }
+  const auto add_typed = [&](NumberType type, const TypedAttention& shape, bool with_forward) {
+    const char* const causal = shape.causal == Causal::none ? "" : "_causal";
+    all.push_back({case_name(name(type), causal, with_forward ? "_with_forward" : "", "/H", shape.heads, "/L",
+                             shape.query_length, "/D", shape.head_dim),
+                   [=](const CaseContext& context) { return typed_backward_work(shape, type, with_forward, context); },
+                   false});
+  };
+  for (const bool with_forward : {false, true}) {
+    for (const NumberType type : {NumberType::bfloat16, NumberType::float16}) {
+      for (const std::int64_t length : {128, 512, 1024}) add_typed(type, {length, length, 12, 12, 64}, with_forward);
     }
+    for (const std::int64_t length : {1024, 4096}) {
+      TypedAttention shape{length, length, 12, 12, 64};
+      shape.causal = Causal::top_left;
+      add_typed(NumberType::bfloat16, shape, with_forward);
+    }
+    add_typed(NumberType::bfloat16, {2048, 2048, 8, 8, 128}, with_forward);
   }
   return all;
 }

@@ -107,21 +107,19 @@ struct TypedBackward {
   bool accumulates_;
 };
 
-// expect(name, gradient, truth, allowed error, yardstick) for each gradient of a call that sums it in float32: twice
-// the error of the plain float32 computation, and, where pairs of bfloat16 are multiplied, a rounding to bfloat16 of
-// each weight, or score gradient, of which the yardsticks hold the sizes. Gradients of bias and sinks have none of
-// that. `given`: what the forward pass left in log_sum_exp, a factor of every weight. A log_sum_exp_gradient without
-// memory is none.
+// expect(name, gradient, truth, allowed error, yardstick) for each gradient that is summed in float32: twice the error
+// of the plain float32 computation, and, where pairs of bfloat16 were multiplied, a rounding to bfloat16 of each
+// weight, or score gradient, of which the yardsticks hold the sizes. Gradients of bias and sinks have none of that.
+// `given`: what the forward pass left in log_sum_exp, a factor of every weight. A log_sum_exp_gradient without memory
+// is none.
 template <class Expect>
-void for_each_error_of_roundings(Engine& engine, TypedBackward& call, double given, const Expect& expect,
+void for_each_error_of_roundings(const BackwardProblem& problem, const GradientTensors<float>& ours, bool of_pairs,
+                                 double given, const Expect& expect,
                                  const Tensor<float, 3>& log_sum_exp_gradient = {}) {
-  const BackwardProblem& problem = call.problem;
-  const GradientTensors<float> ours =
-      call.of_types(engine, log_sum_exp_gradient.size() == 0 ? View<const float, 3>() : log_sum_exp_gradient.view());
   const auto plain = plain_gradients<float>(problem.in, problem.out_gradient, log_sum_exp_gradient);
   const auto truth = plain_gradients<double>(problem.in, problem.out_gradient, log_sum_exp_gradient);
   const auto sizes = gradient_yardsticks(problem.in, problem.out_gradient, log_sum_exp_gradient);
-  const double rounding = call.multiplies_pairs(engine) ? 0x1p-8 : 0;
+  const double rounding = of_pairs ? 0x1p-8 : 0;
   const auto each = [&](const char* name, const auto& a, const auto& p, const auto& t, const auto& y, double more) {
     const double of_plain = worst_row_error(p.view(), t.view(), y.view()).error;
     expect(name, a.view(), t.view(), (2 * of_plain + 8 * kUnitRoundoff + given) * (1 + more) + more, y.view());
@@ -131,6 +129,15 @@ void for_each_error_of_roundings(Engine& engine, TypedBackward& call, double giv
   each("value", ours.value, plain.value, truth.value, sizes.value, rounding);
   each("bias", ours.bias, plain.bias, truth.bias, sizes.bias, 0);
   each("sinks", ours.sinks, plain.sinks, truth.sinks, sizes.sinks, 0);
+}
+
+// The same of a call.
+template <class Expect>
+void for_each_error_of_roundings(Engine& engine, TypedBackward& call, double given, const Expect& expect,
+                                 const Tensor<float, 3>& log_sum_exp_gradient = {}) {
+  const GradientTensors<float> ours =
+      call.of_types(engine, log_sum_exp_gradient.size() == 0 ? View<const float, 3>() : log_sum_exp_gradient.view());
+  for_each_error_of_roundings(call.problem, ours, call.multiplies_pairs(engine), given, expect, log_sum_exp_gradient);
 }
 
 inline void expect_same_gradients(const GradientTensors<float>& a, const GradientTensors<float>& b) {

@@ -279,6 +279,8 @@ inline void copy_tile_rows(const kernels::Operand& from, float factor, std::int6
                            float* to) noexcept {
   const std::int64_t words = kernels::filled_up(columns / 2, kWordsOfStep);
   for (std::int64_t r = 0; r < rows; ++r, to += words) {
+    const auto* const ahead = from.numbers<std::uint16_t>() + (r + kPrefetchRows) * from.stride;
+    for (std::int64_t d = 0; d < columns; d += PairsOfBFloat16::kOfLine) __builtin_prefetch(ahead + d);
     copy_pairs(from.from_row(r), factor, 1, columns, to);
     for (std::int64_t d = columns / 2; d < words; ++d) to[d] = 0.0f;
   }

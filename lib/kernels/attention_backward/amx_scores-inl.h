@@ -98,10 +98,24 @@ HEADLIGHT_INLINE void put_keys(const StepWords& to, std::int64_t n, const KeyOfS
 
 HEADLIGHT_INLINE KeyOfStep no_key() { return {{zero(), zero()}, {zero(), zero()}}; }
 
+// What the products of the next step read from the second cache level: it comes while vectors compute.
+struct NextOperands {
+  const float* query;
+  const float* out_gradient;
+  std::int64_t query_floats;  // for each of sixteen pairs of keys
+  std::int64_t out_gradient_floats;
+
+  HEADLIGHT_INLINE void fetch(std::int64_t pair) const {
+    for (std::int64_t i = 0; i < query_floats; i += kFloatsOfLine) __builtin_prefetch(query + pair * query_floats + i);
+    for (std::int64_t i = 0; i < out_gradient_floats; i += kFloatsOfLine)
+      __builtin_prefetch(out_gradient + pair * out_gradient_floats + i);
+  }
+};
+
 // Products become words; keys that are not there have zeros.
 template <bool kEdges>
 void differentiate_step(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t j, const float* sums,
-                        const StepWords& to) {
+                        const StepWords& to, const NextOperands& next) {
   const RowsOfStep rows = rows_of_step<kEdges>(tile, r);
   const Vec scale = broadcast(tile.modifiers.exponent_scale);
   const auto key = [&](std::int64_t k) __attribute__((always_inline)) {
@@ -110,6 +124,7 @@ void differentiate_step(const kernels::BackwardTile& tile, std::int64_t r, std::
   const std::int64_t keys = smaller(kStep, tile.keys - j);
   std::int64_t k = 0;
   for (; k + 2 <= keys; k += 2) {
+    next.fetch(k / 2);
     const KeyOfStep first = key(k), second = key(k + 1);
     put_keys(to, k / 2, first, second);
   }
@@ -208,9 +223,10 @@ struct StepsOfRows {
   }
 };
 
-// Asks for the rows that are worked on next, some with each step of keys.
-HEADLIGHT_INLINE void prefetch_next_rows(const kernels::BackwardTile& tile, std::int64_t j) {
-  const std::int64_t share = j / kStep, shares = divide_up(tile.keys, kStep);
+// Asks for the rows that are worked on next, some with each step of keys and rows.
+HEADLIGHT_INLINE void prefetch_next_rows(const kernels::BackwardTile& tile, std::int64_t j, std::int64_t r) {
+  const std::int64_t of_rows = divide_up(tile.rows, kStep);
+  const std::int64_t share = j / kStep * of_rows + r / kStep, shares = divide_up(tile.keys, kStep) * of_rows;
   prefetch_share<0>(distant_rows(tile.next_query, tile.next_rows, tile.head_dim), share, shares);
   prefetch_share<0>(distant_rows(tile.next_out_gradient, tile.next_rows, tile.value_dim), share, shares);
 }
@@ -231,16 +247,20 @@ inline void tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
     }
   }
   for (std::int64_t j = 0; j < tile.keys; j += kStep) {
-    prefetch_next_rows(tile, j);
     const TileKeys rows = steps.rows_of(j);
     if (rows.first >= rows.last) continue;
     const std::int64_t words = by_row ? j * room.row_words : 0;
     for (std::int64_t r = rows.first; r < rows.last && !by_row; r += kStep) {
       products_of_step(tile, j, r, room.sums);
+      prefetch_next_rows(tile, j, r);
       const TileKeys& all = steps.all[r / kStep];
       const bool edges = all.first > j || all.last < smaller(j + kStep, tile.keys);
       const StepWords to{room.weights + r / 2, room.gradients + r / 2, room.row_words, room.pairs_of(j, r)};
-      (edges ? differentiate_step<true> : differentiate_step<false>)(tile, r, j, room.sums, to);
+      const std::int64_t head_words = words_of(tile.head_dim), value_words = words_of(tile.value_dim);
+      const std::int64_t ahead = r + kStep < rows.last ? r + kStep : rows.first;
+      const NextOperands next{tile.query + ahead * head_words, tile.out_gradient + ahead * value_words, 2 * head_words,
+                              2 * value_words};
+      (edges ? differentiate_step<true> : differentiate_step<false>)(tile, r, j, room.sums, to, next);
     }
     add_key_value_gradients(tile, room, j, rows.first, rows.last, room.weights + words, room.gradients + words);
   }

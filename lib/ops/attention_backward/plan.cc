@@ -60,11 +60,11 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   // their query gradients, from beyond the second cache level where heads lie side by side: so blocks of keys are as
   // large as that level holds beside the weights (850 KiB in all at 64).
   const bool narrow = sizes.head_dim + sizes.value_dim <= 128;
-  // Of tile registers whole steps. A step of keys has its sums over rows read and written once for a block of rows, so
+  // Of tile registers whole steps. There a step of keys has its sums read and written once for each block of rows, so
   // blocks of these are larger, too.
   const bool in_tiles = kernels.keys_of_step > 1;
-  plan.query_block = in_tiles ? 128 : narrow ? 96 : 48;
-  plan.key_block = in_tiles ? (narrow ? 512 : 256) : narrow ? 384 : 192;
+  plan.query_block = in_tiles ? 256 : narrow ? 96 : 48;
+  plan.key_block = in_tiles ? (sizes.head_dim + sizes.value_dim <= 256 ? 512 : 256) : narrow ? 384 : 192;
   plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
   plan.padded_head_dim = round_up(sizes.head_dim, kernels.lanes);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
