@@ -107,6 +107,7 @@ Engine::Engine(const EngineOptions& options) : state_(std::make_unique<runtime::
   state_->isa = choose_isa(options, cpu);
   state_->features = choose_features(options, cpu, state_->isa);
   state_->numerics = options.numerics;
+  state_->follows_memory = cpu.has(runtime::kIntelTiles);
   state_->threads = choose_threads(options);
   state_->process = getpid();
   if (state_->threads == 1) return;

@@ -15,6 +15,9 @@ struct EngineState {
   Isa isa = Isa::scalar;
   InstructionFeatures features;
   Numerics numerics = Numerics::reproducible;
+  // Whether the CPU reads far memory fastest in the order of its addresses. (Intel's prefetchers follow so many pages
+  // at once, each from line to line; rows of one head among others', a page or more apart, are new pages.)
+  bool follows_memory = false;
   // Workers of a parallel call, the caller's included.
   int threads = 1;
   // Of the process that made the engine; another one is a forked child, which has none of the threads.

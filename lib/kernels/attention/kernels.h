@@ -158,6 +158,7 @@ struct AttentionSweep {
   float* value_sums;              // [heads][rows] as `state.out`: room for the block's own sums
   bool from_memory;      // more than the first cache levels hold: keys and values are asked for before they are read
   bool from_far_memory;  // more than any cache holds
+  bool follows_memory;   // heads lie side by side: a few keys' values of each, then the next few keys'
 };
 
 // One head's rows, at most `short_rows`, that see some of at most `short_keys` keys, from products to output; neither

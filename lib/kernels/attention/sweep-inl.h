@@ -184,8 +184,8 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
   }
 }
 
-// Sums that stay in registers take all keys of a head, one head after another: though heads lie side by side, to follow
-// memory is slower. More sums go through the keys several times: through few, which stay in the first cache level
+// Sums that stay in registers take all keys of a head, one head after another; though heads lie side by side, to follow
+// memory is slower but for CPUs and memory that ask for it. More sums go through the keys several times: through few, which stay in the first cache level
 // meanwhile. Of long rows side by side fewer than of rows in one piece, as they share its sets.
 inline constexpr std::int64_t kValueKeys = 32;
 inline constexpr std::int64_t kLongRow = 64;
@@ -206,7 +206,7 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
       block.query.count <= kValueRows && row_floats <= sweep_vectors(block.query.count) * kLanes;
   const bool many_keys = row_floats <= kLongRow || values.in_one_piece(block.keys.value_dim);
   const std::int64_t of_more_sums = many_keys ? kValueKeys : kSweepKeys;
-  const std::int64_t step = sums_in_registers ? block.keys.count : of_more_sums;
+  const std::int64_t step = sums_in_registers && !sweep.follows_memory ? block.keys.count : of_more_sums;
   for (std::int64_t j = first; j < range.last; j += step) {
     const std::int64_t last = smaller(j + step, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {

@@ -235,6 +235,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   const std::int64_t most_rows_in_place =
       kernels.sweeps_parts || sizes.value_dim % kernels.lanes == 0 ? kernels.sweep_rows : 0;
   plan.from_far_memory = bytes_of_keys(sizes) > runtime::costs::kAttentionFarBytes;
+  plan.follows_memory = plan.from_far_memory && traits.follows_memory && !traits.heads_apart;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(kernels, sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
   plan.route = choose_route(kernels, most_rows_in_place, heads, sizes, traits, plan, copy);

@@ -46,6 +46,8 @@ struct AttentionTraits {
   bool values_aligned = false;
   // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
   bool heads_apart = false;
+  // EngineState::follows_memory
+  bool follows_memory = false;
   // Keys come block by block: neither can all be packed first, nor workers be given blocks of their own.
   bool by_block = false;
   // Several sequences follow one another, from any key on.
@@ -68,6 +70,7 @@ struct AttentionPlan : CallPlan {
   std::int64_t key_words;
 
   bool from_far_memory;  // the keys and values of the call are more than caches hold
+  bool follows_memory;   // a sweep takes the values of heads side by side in the order in which they lie
   bool pack_values;
   std::int64_t packed_keys_size;  // floats for the keys that a copy holds: all, or a block
   std::int64_t packed_values_size;

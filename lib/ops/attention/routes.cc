@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/attention/shown_rows.h"
+#include "runtime/engine_state.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
@@ -190,6 +191,7 @@ void attend(Engine& engine, std::string_view name, const AttentionOperands& oper
   AttentionTraits traits = traits_of(options, sizes, scale);
   traits.copies_queries = traits.copies_queries || query.type != NumberType::float32;
   set_layout(kernels, key, value, traits);
+  traits.follows_memory = engine.state().follows_memory;
   AttentionCall call{.query = query,
                      .keys = {key, value, key_scales, value_scales},
                      .out = out,

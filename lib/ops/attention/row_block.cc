@@ -194,7 +194,8 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .mask_head_stride = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
         .from_memory = reads_memory(sizes, keys, range_.heads),
-        .from_far_memory = plan.from_far_memory};
+        .from_far_memory = plan.from_far_memory,
+        .follows_memory = plan.follows_memory};
     sweep.block.modifiers.first_key = sequence_.first_key + key;
     // Tiles of registers take whole steps of keys, whichever of them a row sees.
     const int of_step = call_.kernels.keys_of_step;
