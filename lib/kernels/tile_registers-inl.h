@@ -55,12 +55,24 @@ class AmxRegisters {
     for (const int tile : {0, 1, 4}) made.set(tile, upper);
     for (const int tile : {2, 3, 5}) made.set(tile, lower);
     for (const int tile : {6, 7}) made.set(tile, kAmxWords);
-    write_memory();
-    _tile_loadconfig(&made);
-    write_memory();  // nor is it overwritten before
+    load(made);
+  }
+
+  // Register by register.
+  struct Shape {
+    std::uint8_t rows = 0;
+    std::uint8_t words = 0;  // of each
+  };
+  void configure(const Shape (&shapes)[8]) noexcept {
+    rows_ = kShapes;
+    Configuration made;
+    for (int tile = 0; tile < 8; ++tile) made.set(tile, shapes[tile].rows, shapes[tile].words);
+    load(made);
   }
 
  private:
+  static constexpr std::int64_t kShapes = -1;
+
   // As LDTILECFG reads it.
   struct alignas(64) Configuration {
     std::uint8_t palette = 1;
@@ -69,12 +81,18 @@ class AmxRegisters {
     std::uint16_t bytes_of_row[16] = {};
     std::uint8_t rows[16] = {};
 
-    void set(int tile, std::uint8_t count) noexcept {
+    void set(int tile, std::uint8_t count, int words = kAmxWords) noexcept {
       rows[tile] = count;
-      bytes_of_row[tile] = count == 0 ? 0 : 4 * kAmxWords;
+      bytes_of_row[tile] = static_cast<std::uint16_t>(count == 0 ? 0 : 4 * words);
     }
   };
   static_assert(sizeof(Configuration) == 64);
+
+  static void load(const Configuration& made) noexcept {
+    write_memory();
+    _tile_loadconfig(&made);
+    write_memory();  // nor is it overwritten before
+  }
 
   std::int64_t rows_ = 0;
 };

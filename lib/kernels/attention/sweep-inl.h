@@ -185,8 +185,9 @@ inline void merge_values(const kernels::AttentionBlock& block, const RowFactors&
 }
 
 // Sums that stay in registers take all keys of a head, one head after another; though heads lie side by side, to follow
-// memory is slower but for CPUs and memory that ask for it. More sums go through the keys several times: through few, which stay in the first cache level
-// meanwhile. Of long rows side by side fewer than of rows in one piece, as they share its sets.
+// memory is slower but for CPUs and memory that ask for it. More sums go through the keys several times: through few,
+// which stay in the first cache level meanwhile. Of long rows side by side fewer than of rows in one piece, as they
+// share its sets.
 inline constexpr std::int64_t kValueKeys = 32;
 inline constexpr std::int64_t kLongRow = 64;
 

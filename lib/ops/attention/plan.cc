@@ -169,6 +169,8 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.final_sum = plan.for_worker<float>(rows);
   plan.value_sums =
       plan.for_worker<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
+  const bool turns_queries = kernels.keys_of_step > 1 && plan.row_block > 1 && plan.row_block <= kernels.sweep_rows;
+  plan.query_columns = plan.for_worker<float>(turns_queries ? tile_rows * plan.key_words + kernels.lanes : 0);
   plan.intervals = plan.for_worker<KeyInterval>(plan.row_block);
   plan.row_modifiers =
       room_for_modifiers(plan, traits.with_mask ? rows : 0, traits.with_bias ? rows : 0, traits.with_slopes ? rows : 0);

@@ -86,6 +86,7 @@ struct AttentionPlan : CallPlan {
   WorkerPart<float> state_out;
   WorkerPart<float> final_sum;
   WorkerPart<float> value_sums;
+  WorkerPart<float> query_columns;
   WorkerPart<KeyInterval> intervals;
   StepParts row_modifiers;
   WorkerPart<kernels::DropoutPlace> dropout_places;

@@ -193,13 +193,15 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .state_head_stride = states.head_stride,
         .mask_head_stride = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
+        .query_columns = part_of(call_, worker_, plan.query_columns),
         .from_memory = reads_memory(sizes, keys, range_.heads),
         .from_far_memory = plan.from_far_memory,
         .follows_memory = plan.follows_memory};
     sweep.block.modifiers.first_key = sequence_.first_key + key;
-    // Tiles of registers take whole steps of keys, whichever of them a row sees.
+    // Tiles of registers take whole steps of packed keys, whichever of them a row sees.
     const int of_step = call_.kernels.keys_of_step;
-    const bool steps_hide = of_step > 1 && (!same_intervals_ || first_seen > 0 || last_seen < keys);
+    const bool steps_hide = of_step > 1 && sweep.block.keys.key.layout == kernels::OperandLayout::panels &&
+                            (!same_intervals_ || first_seen > 0 || last_seen < keys);
     if (call_.options.mask || steps_hide) {
       const std::int64_t first = first_seen & -of_step, last = std::min(kernels::filled_up(last_seen, of_step), keys);
       kernels::KeyValueBlock& block = sweep.block.keys;

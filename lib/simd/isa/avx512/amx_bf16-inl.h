@@ -11,4 +11,23 @@ namespace headlight::HEADLIGHT_TARGET {
 inline constexpr FeatureValues kFeature = {
     .dots_bfloat16 = true, .clears_subnormal = true, .stores_normal_bfloat16 = true, .amx_products = 16};
 
+// Numbers of 16 bits of two vectors in turns: of each block of eight the first four, or the last.
+HEADLIGHT_INLINE Vec interleave_lower_numbers(Vec a, Vec b) {
+  return from_native(
+      _mm512_castsi512_ps(_mm512_unpacklo_epi16(_mm512_castps_si512(to_native(a)), _mm512_castps_si512(to_native(b)))));
+}
+HEADLIGHT_INLINE Vec interleave_upper_numbers(Vec a, Vec b) {
+  return from_native(
+      _mm512_castsi512_ps(_mm512_unpackhi_epi16(_mm512_castps_si512(to_native(a)), _mm512_castps_si512(to_native(b)))));
+}
+// Words that lie as those leave them, in their order.
+HEADLIGHT_INLINE void order_interleaved(Vec& lower, Vec& upper) {
+  alignas(64) static constexpr std::int32_t kFirst[16] = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
+  alignas(64) static constexpr std::int32_t kSecond[16] = {8,  9,  10, 11, 24, 25, 26, 27,
+                                                           12, 13, 14, 15, 28, 29, 30, 31};
+  const __m512 a = to_native(lower), b = to_native(upper);
+  lower = from_native(_mm512_permutex2var_ps(a, _mm512_load_si512(kFirst), b));
+  upper = from_native(_mm512_permutex2var_ps(a, _mm512_load_si512(kSecond), b));
+}
+
 }  // namespace headlight::HEADLIGHT_TARGET
