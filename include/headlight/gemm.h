@@ -61,12 +61,13 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 // As bfloat16 it takes half the memory, and products multiply bfloat16 numbers: both B, here, and A, in each product,
 // are rounded to the nearest one (ties to even), and all else is float32. A product of two such numbers is exact there,
 // so that C has the error of float32 sums over the rounded operands; those themselves are off by 2⁻⁸ of each number at
-// most. An element's chain over K takes the second number of each pair (k, k + 1) before the first; its bits are those
-// of every instruction set, unless a number, product or sum is below 2⁻¹²⁶ (InstructionFeature::avx512_bf16 takes it
-// for 0; without fused multiply-adds products are rounded there) or a product reaches 2¹²⁸. Two features add in an
-// order of their own, within the same bounds, and with the same bits for any rows beside it: neon_bf16 rounds each pair
-// first, and amx_bf16 cuts a block of K once more, into steps of 32 numbers, of which a chain over the first numbers of
-// the pairs and one over the second, both from +0, are added to each other, and then to the steps before it.
+// most. Blocks of K are rounded up to 32. An element's chain takes the second number of each pair (k, k + 1) before the
+// first; its bits are those of every instruction set, unless a number, product or sum is below 2⁻¹²⁶
+// (InstructionFeature::avx512_bf16 takes it for 0; without fused multiply-adds products are rounded there) or a product
+// reaches 2¹²⁸. Two features add in an order of their own, within the same bounds, and with the same bits for any rows
+// beside it: neon_bf16 rounds each pair first, and amx_bf16 cuts all of K into steps of 32 numbers, of which a chain
+// over the first numbers of the pairs and one over the second, both from +0, are added to each other, and then to the
+// steps before it.
 //
 // As float16 it takes half the memory, too, and A stays float32: B is rounded to the nearest float16 number (ties to
 // even, from 65520 on infinite) and widened again as it is multiplied. C has the bits of gemm() over that B; rounding
@@ -79,9 +80,9 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 //   l_i = min(0, min_k a_ik), h_i = max(0, max_k a_ik)           z_i = round(−l_i · (1 / s_i))
 //   s_i = max(h_i / 255 − l_i / 255, 2⁻¹²⁶)                      p_ik = min(round(a_ik · (1 / s_i) + z_i), 255)
 // where the sum within p_ik is exact and rounded once, to an integer. For each of ⌈K / 16384⌉ blocks of K, cut as those
-// of gemm() are, D_ij = Σ_k (p_ik − z_i) q_kj, exact in int32 in any order; the block's sum is ((float)D_ij · t_j) ·
-// s_i, and then everything is as above. So those sums have the bits of every instruction set (activations, and α
-// together with β, those of one), and without them C is off by
+// of gemm() are and rounded up to 64, D_ij = Σ_k (p_ik − z_i) q_kj, exact in int32 in any order; the block's sum is
+// ((float)D_ij · t_j) · s_i, and then everything is as above. So those sums have the bits of every instruction set
+// (activations, and α together with β, those of one), and without them C is off by
 //   |C_ij − Σ_k a_ik b_kj| ≤ (½ + 2⁻¹⁴) (s_i Σ_k |t_j q_kj| + t_j Σ_k |a_ik|)
 // and three roundings of a float, where nothing overflows. A row of A or a column of B with a NaN or infinity makes all
 // of its row or column of C NaN.

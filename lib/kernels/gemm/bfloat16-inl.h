@@ -48,9 +48,12 @@ using GemmBFloat16Panels = std::conditional_t<kFeature.dots_bfloat16, GemmBFloat
 
 // A row of A as pairs; whole vectors of them, of which those behind the row's end are of no use.
 template <class Numbers>
-void round_bfloat16_pairs(const typename Numbers::Storage* from, std::int64_t count, float* to) noexcept {
+void round_bfloat16_pairs(const typename Numbers::Storage* from, std::int64_t count, float* to,
+                          const typename Numbers::Storage* next) noexcept {
   constexpr std::int64_t kNumbers = 2 * kLanes;
-  for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes) {
+  for (; count >= kNumbers; count -= kNumbers, from += kNumbers, to += kLanes, next += kNumbers) {
+    ask_for_numbers<Numbers>(next, 0);
+    if constexpr (sizeof(*next) == sizeof(float)) ask_for_numbers<Numbers>(next, kLanes);
     store(narrow_to_bf16(Numbers::load(from), Numbers::load(from + kLanes)), to);
   }
   if (count == 0) return;
@@ -86,6 +89,8 @@ struct BFloat16 {
   static constexpr std::int64_t kOfWord = 2;
   static constexpr std::int64_t kStepsOfWord = kFeature.dots_bfloat16 ? 1 : 2;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
+  static constexpr std::int64_t kDepthUnit = 32;  // whole steps of tile registers
+  static constexpr bool kTilesJoinBlocks = true;
   static constexpr bool kRoundsA = true;
   static constexpr bool kReadsBFloat16 = kStepsOfWord == 1;
   static constexpr int kProducts = kFeature.amx_products != 0 ? kFeature.amx_products : kStepsOfWord == 1 ? 2 : 1;
@@ -103,7 +108,8 @@ struct BFloat16 {
       for (std::int64_t i = 0; i < block.rows; ++i) {
         const auto* const row = a + i * block.a_row_stride;
         if constexpr (kFeature.dots_bfloat16) {
-          round_bfloat16_pairs<Numbers>(row, depth, to + i * stride);
+          round_bfloat16_pairs<Numbers>(row, depth, to + i * stride,
+                                        i + 1 < block.rows ? row + block.a_row_stride : row);
         } else {
           round_bfloat16_floats<Numbers>(row, depth, to + i * stride);
         }

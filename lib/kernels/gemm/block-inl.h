@@ -1,11 +1,10 @@
-// A block of C from tiles: how it is worked through, whatever the numbers of B are. `Numbers` is kernels::GemmNumbers,
-// or says the same of tiles in registers of their own kind, as constants: AmxNumbers.
+// A block of C from tiles of vector registers: how it is worked through, whatever the numbers of B are. `Numbers` is
+// kernels::GemmNumbers.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/gemm/amx-inl.h"
-#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/finish-inl.h"
 #include "kernels/gemm/kernels.h"
 #include "kernels/gemm/numbers.h"
 #include "kernels/gemm/pack-inl.h"
@@ -25,7 +24,7 @@ using kernels::OperandLayout;
 // One tile of rows takes B as fast as it comes: it asks so many steps of k (6 KiB of a packed panel on AVX-512) ahead.
 constexpr std::int64_t kStreamSteps = 32;
 
-// One step of the block: one block of K, some panels (of tile registers, some vectors), all rows.
+// One step of the block: one block of K, some panels, all rows.
 struct Step {
   std::int64_t first;  // of K
   std::int64_t depth;
@@ -45,46 +44,18 @@ struct Step {
   bool sums_in_c;
 };
 
-// Words of packed panels lie as far apart as their panel is wide; the last may be narrower.
-constexpr std::int64_t width_of_panel(const Operand& b, std::int64_t column) noexcept {
-  return smaller(kGemmPanelWidth, b.stride - column / kGemmPanelWidth * kGemmPanelWidth);
-}
-
-// How many columns this step takes: some panels; or the vectors that tile registers take, if their words lie alike.
-template <class Numbers>
-void find_columns(const GemmBlock& block, int panels_at_once, Step& step) noexcept {
+// How many columns this step takes: some panels.
+inline void find_columns(const GemmBlock& block, int panels_at_once, Step& step) noexcept {
   const std::int64_t left = block.columns - step.column;
-  if constexpr (kHasTileRegisters<Numbers>) {
-    const std::int64_t column = block.b_column + step.column;
-    const bool are_alike = width_of_panel(block.b, column + kLanes) == width_of_panel(block.b, column);
-    step.columns = smaller(left, are_alike ? TileSizes<Numbers>::kColumns : kLanes);
-  } else {
-    step.panels = left >= panels_at_once * kGemmPanelWidth ? panels_at_once : 1;
-    step.columns = smaller(left, step.panels * kGemmPanelWidth);
-  }
+  step.panels = left >= panels_at_once * kGemmPanelWidth ? panels_at_once : 1;
+  step.columns = smaller(left, step.panels * kGemmPanelWidth);
   step.width = round_up(step.columns, kLanes);
-}
-
-// Vectors of packed panels for tile registers: the second may begin the panel behind the first's. What is fetched
-// meanwhile lies two panels further on, as many words as this step reads.
-inline void find_vectors(const GemmBlock& block, Step& step) noexcept {
-  const std::int64_t column = block.b_column + step.column, ahead = column + 2 * kGemmPanelWidth;
-  const float* const panels = block.b.words() + step.first * block.b.stride;
-  const auto vector_at = [&](std::int64_t at) {
-    const std::int64_t of_panel = at % kGemmPanelWidth;
-    return panels + (at - of_panel) * step.depth + of_panel;
-  };
-  step.b = vector_at(column);
-  step.b_depth_stride = width_of_panel(block.b, column);
-  step.b_panel_stride = vector_at(column + kLanes) - step.b;
-  step.next_b = ahead < block.b.stride ? panels + ahead * step.depth : step.b;
 }
 
 // A panel (or several) of B for this step: where it lies, or packed.
 template <class Numbers>
 void find_b(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan, float* panel,
             Step& step) noexcept {
-  if constexpr (kHasTileRegisters<Numbers>) return find_vectors(block, step);
   step.b_depth_stride = smaller(step.width, kGemmPanelWidth);
   step.b_panel_stride = step.depth * kGemmPanelWidth;
   const std::int64_t column = block.b_column + step.column;
@@ -110,15 +81,12 @@ void find_b(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>&
 }
 
 // What the tiles of a step fetch while they multiply: each its share of the next panel, bytes that come from the
-// third-level cache or memory. A single tile of vector registers looks ahead in its own panels; tile registers are a
-// panel further ahead.
+// third-level cache or memory. A single tile looks ahead in its own panels.
 template <class Numbers>
 void look_ahead(const Numbers& numbers, const Plan<Numbers>& plan, const Step& step, std::int64_t index,
                 GemmTile& tile) noexcept {
   const std::int64_t words = numbers.words_of_step;
   if (plan.tiles == 1) {
-    // Further ahead is slower (docs/history/kernels.md).
-    if constexpr (kHasTileRegisters<Numbers>) return;
     const std::int64_t ahead = plan.in_memory ? kMemorySteps : kStreamSteps;
     tile.next = step.b + ahead * step.b_depth_stride;
     tile.next_step = words * step.b_depth_stride;
@@ -143,42 +111,9 @@ void find_sums(const GemmBlock& block, const Plan<Numbers>& plan, float* sums, S
   }
 }
 
-[[maybe_unused]] bool is_plain(const kernels::GemmEpilogue& epilogue) noexcept {
-  return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.residual == nullptr;
-}
-
-// What the epilogue reads, or is the first to touch, comes while the tile multiplies: its rows lie too far apart for
-// the hardware to foresee. Inline, or g++ finds a function without effects and leaves its calls out.
-template <class Storage>
-HEADLIGHT_INLINE void ask_for(const Storage* from, std::int64_t stride, std::int64_t rows,
-                              std::int64_t columns) noexcept {
-  constexpr auto kOfLine = static_cast<std::int64_t>(64 / sizeof(Storage));
-  for (std::int64_t row = 0; row < rows; ++row, from += stride) {
-    for (std::int64_t column = 0; column < columns; column += kOfLine) __builtin_prefetch(from + column);
-  }
-}
-
-HEADLIGHT_INLINE void ask_for_epilogue(const GemmBlock& block, const Step& step, const Rows& rows) noexcept {
-  const kernels::GemmEpilogue& epilogue = block.epilogue;
-  if (epilogue.beta != 0.0f && block.c_type == NumberType::float32) {
-    const auto* c = static_cast<const float*>(block.c);
-    ask_for(c + rows.first * block.c_row_stride + step.column, block.c_row_stride, rows.count, step.columns);
-  }
-  // Its sums are never there: lines of C come for the epilogue alone.
-  if (block.c_type == NumberType::bfloat16) {
-    const auto* c = static_cast<const std::uint16_t*>(block.c);
-    ask_for(c + rows.first * block.c_row_stride + step.column, block.c_row_stride, rows.count, step.columns);
-  }
-  if (epilogue.residual != nullptr) {
-    ask_for(epilogue.residual + rows.first * epilogue.residual_row_stride + step.column, epilogue.residual_row_stride,
-            rows.count, step.columns);
-  }
-}
-
 template <class Numbers>
-void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan, const Step& step,
-              [[maybe_unused]] typename TileSizes<Numbers>::Registers& registers) noexcept {
-  alignas(64) float buffer[TileSizes<Numbers>::kRows * TileSizes<Numbers>::kColumns];
+void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan, const Step& step) noexcept {
+  alignas(64) float buffer[kGemmTileRows * kGemmPanelWidth];
   const bool is_last = step.first + step.depth >= plan.depth;
   const bool is_done = step.sums_in_c && is_plain(block.epilogue);
   GemmTile tile;
@@ -196,35 +131,15 @@ void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers
   if (numbers.find_scales != nullptr) {
     numbers.find_scales(block, step.first, step.first / plan.depth_step, step.column, tile);
   }
-  // Tile registers are configured anew, which takes long, where the last rows are fewer: every other step begins with
-  // them.
-  const bool is_upward = kHasTileRegisters<Numbers> && step.column / TileSizes<Numbers>::kColumns % 2 != 0;
   for (std::int64_t index = 0; index < plan.tiles; ++index) {
-    const Rows rows = plan.rows(block, is_upward ? plan.tiles - 1 - index : index);
+    const Rows rows = plan.rows(block, index);
+    const GemmPart part{rows.first, rows.count, step.column, step.columns};
     tile.a = step.a + rows.first * step.a_stride;
     if (step.sums != nullptr) tile.out = step.sums + rows.first * step.sums_stride;
-    if (is_last && !is_done) ask_for_epilogue(block, step, rows);
+    if (is_last && !is_done) ask_for_epilogue(block, part);
     look_ahead(numbers, plan, step, index, tile);
-    if constexpr (kHasTileRegisters<Numbers>) {
-      typename Numbers::Tile(tile).run(rows.count, step.width / kLanes, registers);
-    } else {
-      numbers.tiles[gemm_tile_index(numbers.tile_rows, rows.count, step.width / kLanes)](tile);
-    }
-    if (!is_last || is_done) continue;
-    kernels::GemmFinish finish{
-        tile.out,
-        tile.out_stride,
-        rows.count,
-        step.columns,
-        kernels::numbers_behind(block.c, rows.first * block.c_row_stride + step.column, block.c_type),
-        block.c_type,
-        block.c_row_stride,
-        block.epilogue};
-    if (block.epilogue.bias != nullptr) finish.epilogue.bias += step.column;
-    if (block.epilogue.residual != nullptr) {
-      finish.epilogue.residual += rows.first * block.epilogue.residual_row_stride + step.column;
-    }
-    HEADLIGHT_SET::gemm_finish(finish);
+    numbers.tiles[gemm_tile_index(numbers.tile_rows, rows.count, step.width / kLanes)](tile);
+    if (is_last && !is_done) finish_part(block, part, tile.out, tile.out_stride);
   }
 }
 
@@ -259,18 +174,16 @@ void compute_block(const Numbers& numbers, const GemmBlock& block) noexcept {
 
   Step step{};
   do {  // once for K = 0 too
-    // Released before the question below, which may multiply, too.
-    typename TileSizes<Numbers>::Registers registers;
     step.depth = smaller(plan.depth_step, plan.depth - step.first);
     step.steps = step.depth * numbers.steps_of_word;
     // Rows that were not made for this end where K does.
     if (!numbers.rounds_a) step.steps = smaller(step.steps, block.depth - step.first * numbers.steps_of_word);
     find_a(numbers, block, plan, rows_of_a, step);
     for (step.column = 0; step.column < block.columns; step.column += step.columns) {
-      find_columns<Numbers>(block, at_once, step);
+      find_columns(block, at_once, step);
       find_b(numbers, block, plan, panel, step);
       find_sums(block, plan, sums, step);
-      run_rows(numbers, block, plan, step, registers);
+      run_rows(numbers, block, plan, step);
     }
     step.first += step.depth;
   } while (step.first < plan.depth && !(block.is_cancelled != nullptr && block.is_cancelled()));

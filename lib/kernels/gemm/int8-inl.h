@@ -76,6 +76,8 @@ struct Int8 {
   static constexpr std::int64_t kOfWord = 4;
   static constexpr std::int64_t kStepsOfWord = kInt8WordsOfA;
   static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
+  static constexpr std::int64_t kDepthUnit = 64;   // whole steps of tile registers
+  static constexpr bool kTilesJoinBlocks = false;  // int32 would overflow
   static constexpr bool kRoundsA = true;
   static constexpr bool kReadsBFloat16 = false;
   static constexpr int kProducts = kFeature.amx_products != 0 ? kFeature.amx_products : kInt8WordsOfA == 1 ? 4 : 1;

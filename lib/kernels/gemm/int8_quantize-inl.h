@@ -133,8 +133,8 @@ Int8Rows int8_row(const typename Numbers::Storage* from, std::int64_t depth) noe
 
 // What lies behind the row's end is multiplied by zeros of B.
 template <class Numbers>
-void store_int8_row(const Int8Rows& row, const typename Numbers::Storage* from, std::int64_t depth,
-                    float* to) noexcept {
+void store_int8_row(const Int8Rows& row, const typename Numbers::Storage* from, std::int64_t depth, float* to,
+                    const typename Numbers::Storage* next) noexcept {
   if constexpr (kLanes < kInt8OfWordOfA) {
     // Then a word is written a number at a time. What is left of the last one meets zeros of B, but is read.
     for (std::int64_t word = depth / kInt8OfWordOfA; word < divide_up(depth, 4) * kInt8WordsOfA; ++word) {
@@ -142,6 +142,7 @@ void store_int8_row(const Int8Rows& row, const typename Numbers::Storage* from, 
     }
   }
   sweep_row(depth, [&](auto some, int, std::int64_t k) {
+    ask_for_numbers<Numbers>(next, k);
     store_int8_words(row.quantized(some.template get<Numbers>(from + k)), to, k);
   });
   float* const scale = to + int8_row_scale(depth);
@@ -158,11 +159,11 @@ void round_int8_rows(const kernels::GemmBlock& block, float* to, std::int64_t st
   for (std::int64_t i = 1; i < block.rows; ++i, to += stride) {
     const auto* const next = from + block.a_row_stride;
     const Int8Rows row_of_next = int8_row<Numbers>(next, block.depth);
-    store_int8_row<Numbers>(row, from, block.depth, to);
+    store_int8_row<Numbers>(row, from, block.depth, to, i + 1 < block.rows ? next + block.a_row_stride : next);
     from = next;
     row = row_of_next;
   }
-  store_int8_row<Numbers>(row, from, block.depth, to);
+  store_int8_row<Numbers>(row, from, block.depth, to, from);
 }
 
 // A vector of rows of a transposed A.

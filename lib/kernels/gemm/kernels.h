@@ -8,7 +8,8 @@
 // added in ascending order. So the bits depend on K and the instruction set alone, not on how many rows or columns are
 // computed together.
 //
-// (Of int8 the sum of a block is an integer, exact in any order: int8-inl.h.)
+// (Of int8 the sum of a block is an integer, exact in any order: int8-inl.h. Tile registers go on with a sum of
+// bfloat16 from block to block: amx_block-inl.h.)
 //
 // A packed B, "panels": for each block of K, for each panel of `panel_width` columns, [k][panel_width]; the last panel
 // has the vectors that it needs, the last of them filled up with zeros:

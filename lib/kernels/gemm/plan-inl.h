@@ -29,27 +29,6 @@ constexpr std::int64_t depth_block(std::int64_t longest, std::int64_t unit, std:
   return depth <= longest ? depth : round_up(divide_up(depth, divide_up(depth, longest)), unit);
 }
 
-// Whether a tile lies in registers of its own kind.
-template <class Numbers>
-inline constexpr bool kHasTileRegisters = requires {
-  typename Numbers::Tile::Registers;
-};
-
-// The rows and columns of the largest tile, and the registers that must be configured for one.
-template <class Numbers>
-struct TileSizes {
-  static constexpr int kRows = kGemmTileRows;
-  static constexpr int kColumns = kGemmPanelWidth;
-  struct Registers {};
-};
-template <class Numbers>
-requires kHasTileRegisters<Numbers>
-struct TileSizes<Numbers> {
-  static constexpr int kRows = Numbers::Tile::kMostRows;
-  static constexpr int kColumns = Numbers::Tile::kVectors * kLanes;
-  using Registers = typename Numbers::Tile::Registers;
-};
-
 struct Rows {
   std::int64_t first;
   std::int64_t count;
@@ -100,11 +79,9 @@ struct Plan {
   }
 
   // Whole tiles, but the last two share what is left, so that there is no sliver of rows: 13 rows are 7 + 6. (All tiles
-  // alike, as eleven of 11 and 12 for 128 rows, are slower.) Tile registers take what is left as it is, or they would
-  // be configured once more.
+  // alike, as eleven of 11 and 12 for 128 rows, are slower.)
   [[nodiscard]] Rows rows(const GemmBlock& block, std::int64_t tile) const noexcept {
     const std::int64_t first = tile * tile_rows;
-    if (kHasTileRegisters<Numbers>) return {first, smaller(tile_rows, block.rows - first)};
     if (tile + 2 < tiles) return {first, tile_rows};
     const std::int64_t begin = tiles > 1 ? (tiles - 2) * tile_rows : 0;
     const std::int64_t left = block.rows - begin;

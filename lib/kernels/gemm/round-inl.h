@@ -11,6 +11,13 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+// Asks for the row that is read next while one is rounded, a vector of numbers at a time: the hardware stops where a
+// row, or a page of it, ends.
+template <class Numbers>
+HEADLIGHT_INLINE void ask_for_numbers(const typename Numbers::Storage* next, std::int64_t k) {
+  __builtin_prefetch(next + k, 0, 2);
+}
+
 // Numbers k of some rows of a transposed A, one row in each lane; 0 beyond the last.
 template <class Numbers>
 struct TurnedRows {

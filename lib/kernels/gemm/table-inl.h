@@ -4,6 +4,7 @@
 //   Tile          the tile that multiplies them, a RegisterTile or one like it, or an AmxTile, and kStepsOfWord, how
 //                 many of its steps of K a word is
 //   kMaxDepth     numbers of the longest block of K; kDepthUnit: what all but the last are a multiple of, if not 8
+//   kTilesJoinBlocks  whether a sum in tile registers goes on from one block of K to the next
 //   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
 //                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
 //   pack_panel()  a panel of one block of K; or pack_columns(), all blocks of K
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "kernels/gemm/amx-inl.h"
+#include "kernels/gemm/amx_block-inl.h"
 #include "kernels/gemm/block-inl.h"
 #include "kernels/gemm/kernels.h"
 #include "kernels/gemm/numbers.h"
@@ -97,22 +99,21 @@ constexpr kernels::GemmNumbers gemm_numbers() {
   return numbers;
 }
 
-// As GemmNumbers, where tiles lie in registers of their own kind.
+// Whether tiles lie in registers of their own kind.
+template <class Numbers>
+inline constexpr bool kHasTileRegisters = requires {
+  typename Numbers::Tile::Registers;
+};
+
+// What AmxBlock must know of such numbers.
 template <class Numbers>
 struct AmxNumbers {
-  struct Tile : Numbers::Tile {
-    explicit Tile(const kernels::GemmTile& tile) : Numbers::Tile(tile_from<typename Numbers::Tile>(tile)) {}
-  };
+  using Finish = typename Numbers::Tile::Finish;
   static constexpr std::int64_t of_word = Numbers::kOfWord;
-  static constexpr std::int64_t steps_of_word = Numbers::kStepsOfWord;
-  static constexpr std::int64_t words_of_step = Numbers::Tile::kWordsOfStep;
   static constexpr std::int64_t longest = Numbers::kMaxDepth;
   static constexpr std::int64_t depth_unit = HEADLIGHT_TARGET::depth_unit<Numbers>();
-  static constexpr bool rounds_a = true;
-  static constexpr int panels_of_one_row = 1;
-  static constexpr int tile_rows = Tile::kMostRows;
-  static constexpr decltype(kernels::GemmNumbers::pack_panel) pack_panel = nullptr;
-  static constexpr decltype(kernels::GemmNumbers::widen) widen = nullptr;
+  static constexpr bool joins_blocks = Numbers::kTilesJoinBlocks;
+  static constexpr std::int64_t tile_rows = Numbers::Tile::kMostRows;
   static constexpr decltype(kernels::GemmNumbers::find_scales) find_scales = find_scales_of<Numbers>();
 };
 
@@ -122,7 +123,7 @@ constexpr kernels::GemmNumbers kGemmNumbers = gemm_numbers<Numbers>();
 template <class Numbers>
 void block(const kernels::GemmBlock& block) noexcept {
   if constexpr (kHasTileRegisters<Numbers>) {
-    compute_block(AmxNumbers<Numbers>(), block);
+    AmxBlock<AmxNumbers<Numbers>>(block).run();
   } else {
     HEADLIGHT_SET::gemm_block(kGemmNumbers<Numbers>, block);
   }
@@ -130,7 +131,7 @@ void block(const kernels::GemmBlock& block) noexcept {
 template <class Numbers>
 std::int64_t scratch_floats(const kernels::GemmBlock& block) noexcept {
   if constexpr (kHasTileRegisters<Numbers>) {
-    return Plan<AmxNumbers<Numbers>>(AmxNumbers<Numbers>(), block).scratch_floats();
+    return AmxPlan<AmxNumbers<Numbers>>(block).scratch_floats();
   } else {
     return HEADLIGHT_SET::gemm_scratch_floats(kGemmNumbers<Numbers>, block);
   }

@@ -33,21 +33,25 @@ void check_product_type(std::string_view operation, std::string_view argument, N
 }
 
 // Those for a B of that type, which this build has.
-[[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(const Engine& engine, NumberType type) noexcept {
+[[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(Isa isa, InstructionFeatures features,
+                                                              NumberType type) noexcept {
   using runtime::is_built;
   if constexpr (is_built(NumberType::bfloat16)) {
-    if (type == NumberType::bfloat16) return kernels::gemm_bfloat16_kernels(engine.isa(), engine.features());
+    if (type == NumberType::bfloat16) return kernels::gemm_bfloat16_kernels(isa, features);
   }
   if constexpr (is_built(NumberType::float16)) {
-    if (type == NumberType::float16) return kernels::gemm_float16_kernels(engine.isa());
+    if (type == NumberType::float16) return kernels::gemm_float16_kernels(isa);
   }
   if constexpr (is_built(NumberType::int8)) {
-    if (type == NumberType::int8) return kernels::gemm_int8_kernels(engine.isa(), engine.features());
+    if (type == NumberType::int8) return kernels::gemm_int8_kernels(isa, features);
   }
   if constexpr (is_built(NumberType::int4)) {
-    if (type == NumberType::int4) return kernels::gemm_int4_kernels(engine.isa(), engine.features());
+    if (type == NumberType::int4) return kernels::gemm_int4_kernels(isa, features);
   }
-  return kernels::gemm_kernels(engine.isa());
+  return kernels::gemm_kernels(isa);
+}
+[[nodiscard]] inline const kernels::GemmKernels& gemm_kernels(const Engine& engine, NumberType type) noexcept {
+  return gemm_kernels(engine.isa(), engine.features(), type);
 }
 
 // Computes it here and now, with the bits of gemm(). B is float32.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -104,6 +103,11 @@ GemmBatch as_rows(const GemmBatch& batch) noexcept {
   return turned;
 }
 
+// Floats of A's rows where tiles read them rounded.
+std::int64_t rounded_floats(const kernels::GemmKernels& kernels, const GemmBlock& product) noexcept {
+  return kernels.round_rows == nullptr ? 0 : product.rows * kernels.rounded_row(product.depth);
+}
+
 // Whether it is nearly over before it would be known how to cut it, and does with some of the stack: a panel always
 // does, and A turned over beside it on most instruction sets.
 constexpr std::int64_t kSmallExtent = 32;
@@ -112,7 +116,7 @@ bool is_small(const kernels::GemmKernels& kernels, const GemmBatch& batch) noexc
   const GemmBlock& product = batch.product;
   return batch.count == 1 && product.rows <= kSmallExtent && product.columns <= kSmallExtent && product.depth > 0 &&
          product.depth <= kSmallExtent &&
-         (product.a_depth_stride == 1 || kernels.scratch_floats(product) <= kSmallScratch);
+         rounded_floats(kernels, product) + kernels.scratch_floats(product) <= kSmallScratch;
 }
 
 }  // namespace
@@ -163,7 +167,7 @@ float number_at(const float* panel, std::int64_t column, std::int64_t stride, st
 
 void unpack_columns(const PackedMatrix& b, std::int64_t first, std::int64_t count, float* rows) noexcept {
   // What features change is how panels are multiplied, not how they lie.
-  const kernels::GemmKernels& kernels = kernels::gemm_kernels(b.isa());
+  const kernels::GemmKernels& kernels = gemm_kernels(b.isa(), {}, b.type());
   const std::int64_t depth = b.rows(), width = kernels.panel_width;
   const kernels::Operand panels = gemm_panels(kernels, b.type(), depth, b.columns(), b.data());
   const std::int64_t depth_block = kernels.depth_block(depth);
@@ -197,16 +201,13 @@ void read_in_place(GemmBlock& block) noexcept {
   block.a_row_stride /= 2;
 }
 
-// A kernel packs B or reads A rounded, never both; of 32 numbers a rounded row is three cache lines at most. A frame of
-// its own: larger products have none of it.
+// A frame of its own: larger products have none of it.
 [[gnu::noinline]] void run_small(const kernels::GemmKernels& kernels, GemmBlock product) noexcept {
   alignas(64) float scratch[kSmallScratch];
-  assert(kernels.scratch_floats(product) <= kSmallScratch);
-  product.scratch = scratch;
+  product.scratch = scratch + rounded_floats(kernels, product);
   if (lies_rounded(kernels, product)) {
     read_in_place(product);
   } else if (kernels.round_rows != nullptr) {
-    assert(kSmallExtent * kernels.rounded_row(product.depth) <= kSmallScratch);
     kernels.round_rows(product, scratch);
     read_rounded(product, kernels, scratch);
   }

@@ -11,10 +11,14 @@ namespace {
 
 // Sixteen tiles of rows (144 on AVX-512): with 768 of K they take 432 KiB of the second-level cache, and a panel 144.
 constexpr std::int64_t kTilesPerBlock = 16;
-// Of AMX's tiles eight, of 32 rows. They are read again for every 32 columns, and so take 1 MiB of that cache at most.
+// Of AMX's tiles, of 32 rows, four at least: with fewer B comes too often from the third-level cache. They are read
+// again for every 32 columns, and so shall take no more than 512 KiB of the second, where rows of C go through, too. Of
+// more than so many words of K a part is read at a time (kernels/gemm/amx_plan-inl.h).
 constexpr std::int64_t kRowsOfTileRegisters = 32;
-constexpr std::int64_t kTileRegistersPerBlock = 8;
-constexpr std::int64_t kMostFloatsOfTileRegisters = std::int64_t{1} << 18;
+constexpr std::int64_t kLeastTileRegisters = 4;
+constexpr std::int64_t kMostTileRegisters = 8;
+constexpr std::int64_t kMostFloatsOfTileRegisters = std::int64_t{1} << 17;
+constexpr std::int64_t kMostWordsOfTileRegisters = 1536;
 // A block that packs its own panels of B does it once for all its rows; 42 tiles make that little of the work. With
 // more rows B is packed as a whole first, into scratch memory, and read as a PackedMatrix is.
 constexpr std::int64_t kTilesPerPackingBlock = 42;
@@ -36,9 +40,9 @@ constexpr std::int64_t kRowsPerWorker = 48;
 
 std::int64_t tiles_per_block(const kernels::GemmKernels& kernels, std::int64_t depth) noexcept {
   if (kernels.tile_rows < kRowsOfTileRegisters) return kTilesPerBlock;
-  const std::int64_t floats = kernels.tile_rows * kernels.rounded_row(kernels.depth_block(depth));
-  return std::clamp(kMostFloatsOfTileRegisters / std::max(floats, std::int64_t{1}), std::int64_t{1},
-                    kTileRegistersPerBlock);
+  const std::int64_t row = std::min(kernels.rounded_row(depth) / 16 * 16, kMostWordsOfTileRegisters);
+  return std::clamp(kMostFloatsOfTileRegisters / (kernels.tile_rows * std::max(row, std::int64_t{1})),
+                    kLeastTileRegisters, kMostTileRegisters);
 }
 
 }  // namespace
@@ -46,7 +50,10 @@ std::int64_t tiles_per_block(const kernels::GemmKernels& kernels, std::int64_t d
 bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock& product) noexcept {
   const bool in_words = product.depth % 2 == 0 && product.a_row_stride % 2 == 0 &&
                         reinterpret_cast<std::uintptr_t>(product.a) % sizeof(float) == 0;
-  return kernels.reads_bfloat16 && product.a_type == NumberType::bfloat16 && product.a_depth_stride == 1 && in_words;
+  // Tile registers read many rows faster from where they are copied to: further apart by an odd number of cache lines.
+  const bool is_worth_a_copy = kernels.tile_rows >= kRowsOfTileRegisters && product.rows > kernels.tile_rows;
+  return kernels.reads_bfloat16 && product.a_type == NumberType::bfloat16 && product.a_depth_stride == 1 && in_words &&
+         !is_worth_a_copy;
 }
 
 GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,

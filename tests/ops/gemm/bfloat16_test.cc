@@ -76,8 +76,8 @@ float to_odd_block(const float* a, const float* b, std::int64_t depth) {
   return sum;
 }
 
-// As AMX has it: of each 32 numbers the first ones of the pairs and the second ones apart.
-float tiles_block(const float* a, const float* b, std::int64_t depth) {
+// As AMX has it, all of K: of each 32 numbers the first ones of the pairs and the second ones apart.
+float tiles_sum(const float* a, const float* b, std::int64_t depth) {
   float sum = 0;
   for (std::int64_t step = 0; step < depth; step += 32) {
     float chains[2] = {0, 0};
@@ -91,15 +91,11 @@ float tiles_block(const float* a, const float* b, std::int64_t depth) {
 
 // The sum over a block of K.
 using SumOfBlock = float (*)(const float* a, const float* b, std::int64_t depth);
-SumOfBlock sum_of_block(InstructionFeatures features) {
-  if (features.has(InstructionFeature::amx_bf16)) return tiles_block;
-  return features.has(InstructionFeature::neon_bf16) ? to_odd_block : fused_block;
-}
 
-// Blocks of K of one length, at most 768 and a multiple of 8.
+// Blocks of K of one length, at most 768 and a multiple of 32.
 float chain(const float* a, const float* b, std::int64_t depth, SumOfBlock of_block) {
   const std::int64_t blocks = std::max<std::int64_t>((depth + 767) / 768, 1);
-  const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 7) / 8 * 8;
+  const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 31) / 32 * 32;
   float total = 0;
   for (std::int64_t first = 0; first < depth; first += length) {
     const float sum = of_block(a + first, b + first, std::min(length, depth - first));
@@ -108,11 +104,15 @@ float chain(const float* a, const float* b, std::int64_t depth, SumOfBlock of_bl
   return total;
 }
 
+float documented_sum(const float* a, const float* b, std::int64_t depth, InstructionFeatures features) {
+  if (features.has(InstructionFeature::amx_bf16)) return tiles_sum(a, b, depth);
+  return chain(a, b, depth, features.has(InstructionFeature::neon_bf16) ? to_odd_block : fused_block);
+}
+
 TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
   Engine engine(options(2));
-  const SumOfBlock of_block = sum_of_block(engine.features());
   Random random(3);
-  for (const std::int64_t k : {1, 2, 31, 64, 767, 768, 769, 1601}) {
+  for (const std::int64_t k : {1, 2, 31, 64, 767, 768, 769, 1601, 4001}) {
     const std::int64_t m = 37, n = 107;
     Tensor<float, 2> a = random.normal_tensor<2>({m, k}), b = random.normal_tensor<2>({n, k});
     Tensor<float, 2> c({m, n}), expected({m, n});
@@ -120,7 +120,7 @@ TEST_P(GemmBFloat16, HasTheBitsOfTheDocumentedChain) {
     round_to_bfloat16(a.view());
     round_to_bfloat16(b.view());
     for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) expected(i, j) = chain(&a(i, 0), &b(j, 0), k, of_block);
+      for (std::int64_t j = 0; j < n; ++j) expected(i, j) = documented_sum(&a(i, 0), &b(j, 0), k, engine.features());
     }
     EXPECT_TRUE(same_bits(c.view(), expected.view())) << "K = " << k;
   }

@@ -47,7 +47,7 @@ TEST_P(GemmInt8, AgreesWithTheTwinForEveryTile) {
 float by_the_formula(const Int8Numbers& a, const Int8Numbers& b) {
   const auto depth = static_cast<std::int64_t>(a.integers.size());
   const std::int64_t blocks = std::max<std::int64_t>((depth + kLongestBlock - 1) / kLongestBlock, 1);
-  const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 7) / 8 * 8;
+  const std::int64_t length = blocks == 1 ? depth : ((depth + blocks - 1) / blocks + 63) / 64 * 64;
   float total = 0;
   for (std::int64_t first = 0; first < depth; first += length) {
     std::int32_t sum = 0;
