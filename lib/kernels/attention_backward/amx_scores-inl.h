@@ -2,11 +2,11 @@
 //
 // Between the products of a step and the words that they become stands what scores-inl.h computes. Where nothing lies
 // between a product and its score it is computed as the products leave it, with query rows in lanes, which may each see
-// an interval of the keys. Dropout, and what comes from a list or a table, are known by row: there the products are
-// turned back, and what becomes of them is turned again.
+// an interval of the keys. What is known by row, as modifiers and dropout are, has rows of scores: amx_rows-inl.h.
 #pragma once
 
 #include "kernels/attention_backward/amx-inl.h"
+#include "kernels/attention_backward/amx_rows-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
@@ -68,32 +68,12 @@ HEADLIGHT_INLINE KeyOfStep differentiate_key(const RowsOfStep& rows, const float
   return key;
 }
 
-// Where the words of a step go.
-struct StepWords {
-  float* weights;
-  float* gradients;
-  std::int64_t row_words;
-  float* pairs;
-};
-
-// Those of keys 2n and 2n + 1, of each the rows of two tiles.
-HEADLIGHT_INLINE void put_weights(const StepWords& to, std::int64_t n, const Vec (&first)[2], const Vec (&second)[2]) {
-  float* const weights = to.weights + 2 * n * to.row_words;
-  store(narrow_to_bf16(first[0], first[1]), weights);
-  store(narrow_to_bf16(second[0], second[1]), weights + to.row_words);
-}
-HEADLIGHT_INLINE void put_gradients(const StepWords& to, std::int64_t n, const Vec (&first)[2],
-                                    const Vec (&second)[2]) {
-  float* const gradients = to.gradients + 2 * n * to.row_words;
-  const Vec a = narrow_to_bf16(first[0], first[1]), b = narrow_to_bf16(second[0], second[1]);
-  store(a, gradients);
-  store(b, gradients + to.row_words);
-  store(interleave_lower_bf16(a, b), to.pairs + n * kAmxWords);
-  store(interleave_upper_bf16(a, b), to.pairs + kTileWords + n * kAmxWords);
-}
 HEADLIGHT_INLINE void put_keys(const StepWords& to, std::int64_t n, const KeyOfStep& first, const KeyOfStep& second) {
-  put_weights(to, n, first.weights, second.weights);
-  put_gradients(to, n, first.gradients, second.gradients);
+  const auto words = [](const Vec(&rows)[2]) { return narrow_to_bf16(rows[0], rows[1]); };
+  float* const weights = to.weights + 2 * n * to.row_words;
+  store(words(first.weights), weights);
+  store(words(second.weights), weights + to.row_words);
+  put_gradients(to, n, words(first.gradients), words(second.gradients));
 }
 
 HEADLIGHT_INLINE KeyOfStep no_key() { return {{zero(), zero()}, {zero(), zero()}}; }
@@ -133,65 +113,6 @@ void differentiate_step(const kernels::BackwardTile& tile, std::int64_t r, std::
     k += 2;
   }
   for (; k < kStep; k += 2) put_keys(to, k / 2, no_key(), no_key());
-}
-
-// Rows r … of a step as floats, in which what scores-inl.h says has been done: `to` rows of all keys.
-inline TileKeys differentiate_turned_rows(const kernels::BackwardTile& tile, std::int64_t r, const WeightRows& to) {
-  const std::int64_t rows = smaller(kStep, tile.rows - r), all = round_up(tile.keys, kStep);
-  const TileKeys keys = keys_that_are_seen(tile, r, rows);
-  const TileKeys seen{keys.first / kStep * kStep, round_up(keys.last, kStep)};
-  const std::int64_t last = round_up(keys.last, kLanes);
-  for (std::int64_t j = seen.first; j < seen.last; j += kStep) {
-    products_of_step(tile, j, r, tile.room);
-    for (int product = 0; product < 2; ++product) {
-      float* const into = (product == 0 ? to.weights : to.gradients) + j;
-      for (std::int64_t n = 0; n < kStep; n += kLanes) {
-        for (std::int64_t k = 0; k < kStep; k += kLanes) {
-          Vec square[kLanes];
-          const float* const from = tile.room + product * kStepSums + k * kStep + n;
-#pragma GCC unroll 16
-          for (int i = 0; i < kLanes; ++i) square[i] = load(from + i * kStep);
-          transpose(square);
-#pragma GCC unroll 16
-          for (int i = 0; i < kLanes; ++i) store(square[i], into + (n + i) * tile.stride + k);
-        }
-      }
-    }
-  }
-  for (std::int64_t n = 0; n < kStep; ++n) {
-    const WeightRows row = to.behind(n * tile.stride);
-    const bool is_there = n < rows && seen.first < seen.last;
-    if (is_there) differentiate(tile, r + n, row, seen.first, last);
-    clear_vectors(row, 0, is_there ? seen.first : all);
-    clear_vectors(row, is_there ? last : all, all);
-  }
-  return seen;
-}
-
-// Such rows become words of all keys.
-inline void turn_rows(const kernels::BackwardTile& tile, const TileRoom& room, std::int64_t r, const WeightRows& from) {
-  // put(to, n, first, second) for the vectors of two keys from j on.
-  const auto turn = [&](const float* rows, std::int64_t j, const StepWords& to, auto put) {
-    Vec squares[2][kLanes];
-    for (int half = 0; half < 2; ++half) {
-#pragma GCC unroll 16
-      for (int i = 0; i < kLanes; ++i) squares[half][i] = load(rows + (half * kLanes + i) * tile.stride + j);
-      transpose(squares[half]);
-    }
-#pragma GCC unroll 8
-    for (int n = 0; n < kLanes / 2; ++n) {
-      const Vec first[2] = {squares[0][2 * n], squares[1][2 * n]};
-      const Vec second[2] = {squares[0][2 * n + 1], squares[1][2 * n + 1]};
-      put(to, n, first, second);
-    }
-  };
-  for (std::int64_t j = 0; j < round_up(tile.keys, kStep); j += kLanes) {
-    const std::int64_t words = j * room.row_words + r / 2;
-    const StepWords to{room.weights + words, room.gradients + words, room.row_words,
-                       room.pairs_of(j, r) + j % kStep / 2 * kAmxWords};
-    turn(from.weights, j, to, put_weights);
-    turn(from.gradients, j, to, put_gradients);
-  }
 }
 
 // The steps of rows, of which each counts as one, and the keys that some of their rows see, or all.
@@ -238,11 +159,11 @@ inline void tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
   registers.configure(kStep);
   const TileRoom room = room_of(tile);
   const StepsOfRows steps(tile);
-  const bool by_row = tile.modifiers.asked != 0 || tile.dropout != nullptr || tile.large_maximum != nullptr;
+  const bool by_row = !tile.keys_are_rows || tile.large_maximum != nullptr;
   if (by_row) {
     for (std::int64_t r = 0; r < tile.rows; r += kStep) {
       const WeightRows rows{tile.score_gradients, tile.score_gradients + kStep * tile.stride};
-      differentiate_turned_rows(tile, r, rows);
+      differentiate_rows_of_step(tile, r, rows);
       turn_rows(tile, room, r, rows);
     }
   }
@@ -270,7 +191,7 @@ inline void float_tile_score_gradients(const kernels::BackwardTile& tile) noexce
   AmxRegisters registers;
   registers.configure(kStep);
   for (std::int64_t r = 0; r < tile.rows; r += kStep)
-    differentiate_turned_rows(tile, r, WeightRows{tile.weights, tile.score_gradients}.behind(r * tile.stride));
+    differentiate_rows_of_step(tile, r, WeightRows{tile.weights, tile.score_gradients}.behind(r * tile.stride));
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

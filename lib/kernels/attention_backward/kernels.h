@@ -30,8 +30,8 @@ struct BackwardTile {
   std::int64_t padded_value_dim;
 
   // As the products with keys and values take them: [rows][padded head_dim] and [rows][padded value_dim] floats, or
-  // [rows][head_dim / 2] and [rows][value_dim / 2] words; of tile registers panels, as AttentionKernels::pack_keys()
-  // makes them.
+  // [rows][head_dim / 2] and [rows][value_dim / 2] words, filled up to whole steps of tile registers, or see
+  // keys_are_rows.
   const float* query;
   const float* out_gradient;
   // As the sums over rows take them: the same floats, or [⌈rows / 2⌉][padded …] words; of tile registers panels, as
@@ -49,11 +49,15 @@ struct BackwardTile {
   Operand next_out_gradient;
   std::int64_t next_rows;
 
-  // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as rows, or pairs of rows.
-  // Of tile registers rows, as AttentionKernels::copy_rows() makes them, and keys as take_keys() does.
+  // The block's keys and values, packed as AttentionKernels::pack_keys() does, and its keys as take_keys() does: rows,
+  // pairs of rows, or tiles.
   const float* key_panels;
   const float* value_panels;
   const float* key;  // [keys][padded head_dim], or [⌈keys / 2⌉] of words
+
+  // Of tile registers, where neither modifiers nor dropout are asked for: keys and values are rows, as copy_rows()
+  // makes them, and query and out_gradient are packed as pack_keys() does.
+  bool keys_are_rows;
 
   // Whether every row sees every key. Else row r sees begin[r] ≤ j < end[r], and of those what the masks let through.
   bool whole;

@@ -56,6 +56,7 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
         call.multiplies_tiles() ? part(plan.room_of_tiles) : tile_.weights + plan.query_block / 2 * plan.stride;
   }
 
+  tile_.keys_are_rows = call.takes_keys_as_rows();
   const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, tensor_key, keys);
   key_ = block.key;
   bring_keys(block.key, tile_.head_dim, part(plan.key_panels));
@@ -63,14 +64,17 @@ BackwardBlock::BackwardBlock(const BackwardCall& call, int worker, std::int64_t 
   call.backward.products.take_keys(block.key, keys, tile_.head_dim, part(plan.key), plan.padded_head_dim);
 }
 
+void BackwardBlock::copy_words(const kernels::Operand& from, std::int64_t rows, std::int64_t dim,
+                               float* to) const noexcept {
+  const kernels::AttentionKernels& kernels = call_.kernels;
+  kernels.copy_rows(from, 1.0f, rows, dim, to);
+  const std::int64_t words = kernels::filled_up(dim / kernels.numbers_of_word, kernels.words_of_step);
+  std::fill(to + rows * words, to + kernels::filled_up(rows, kernels.keys_of_step) * words, 0.0f);
+}
+
 void BackwardBlock::bring_keys(const kernels::Operand& from, std::int64_t dim, float* to) const noexcept {
   const kernels::AttentionKernels& kernels = call_.kernels;
-  if (call_.multiplies_tiles()) {
-    const std::int64_t words = kernels::filled_up(dim / 2, kernels.words_of_step);
-    kernels.copy_rows(from, 1.0f, tile_.keys, dim, to);
-    std::fill(to + tile_.keys * words, to + kernels::filled_up(tile_.keys, kernels.keys_of_step) * words, 0.0f);
-    return;
-  }
+  if (tile_.keys_are_rows) return copy_words(from, tile_.keys, dim, to);
   kernels.pack_keys(from, tile_.keys, dim, to);
   clear_behind_panels(kernels, to + tile_.keys * (dim / kernels.numbers_of_word), tile_.keys);
 }
@@ -108,19 +112,21 @@ void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexce
 
 void BackwardBlock::bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
                                const float*& of_scores, const float*& of_sums) noexcept {
+  const kernels::AttentionKernels& kernels = call_.kernels;
   of_scores = of_sums = to;
+  if (!call_.multiplies_pairs()) return call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
+  const std::int64_t pairs = divide_up(kernels::filled_up(tile_.rows, kernels.keys_of_step), 2);
   if (call_.multiplies_tiles()) {
-    const std::int64_t pairs = kernels::filled_up(tile_.rows, call_.kernels.keys_of_step) / 2;
-    call_.kernels.pack_values(from, tile_.rows, dim, to, pairs * call_.kernels.value_panel);
-    float* const panels = to + pairs * padded;
-    call_.kernels.pack_keys(from, tile_.rows, dim, panels);
-    of_scores = panels;
-    return;
+    kernels.pack_values(from, tile_.rows, dim, to, pairs * kernels.value_panel);
+  } else {
+    call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
   }
-  call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
-  if (!call_.multiplies_pairs()) return;
-  float* const words = to + divide_up(tile_.rows, 2) * padded;
-  call_.kernels.copy_rows(from, 1.0f, tile_.rows, dim, words);
+  float* const words = to + pairs * padded;
+  if (tile_.keys_are_rows) {
+    kernels.pack_keys(from, tile_.rows, dim, words);
+  } else {
+    copy_words(from, tile_.rows, dim, words);
+  }
   of_scores = words;
 }
 

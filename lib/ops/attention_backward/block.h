@@ -36,8 +36,11 @@ struct BackwardCall {
   float* narrow_sums;  // of a query gradient of 16 bits: [B · Hq · Lq][padded head_dim]; null where it is of floats
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }
-  // Tile registers take keys as rows and query rows as panels.
   [[nodiscard]] bool multiplies_tiles() const noexcept { return kernels.keys_of_step > 1; }
+  // See BackwardTile.
+  [[nodiscard]] bool takes_keys_as_rows() const noexcept {
+    return multiplies_tiles() && modifiers.asked == 0 && options.dropout.probability == 0;
+  }
 
   // Where a row's query gradient is added up, and the distance to the next row's: in place where that is of floats.
   [[nodiscard]] kernels::Rows<float> query_sums(std::int64_t sample, std::int64_t head,
@@ -81,6 +84,8 @@ class BackwardBlock {
   void bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
                   const float*& of_scores, const float*& of_sums) noexcept;
   void bring_keys(const kernels::Operand& from, std::int64_t dim, float* to) const noexcept;
+  // Rows of words, filled up to whole steps of tile registers.
+  void copy_words(const kernels::Operand& from, std::int64_t rows, std::int64_t dim, float* to) const noexcept;
   [[nodiscard]] bool all_finite(const kernels::Operand& query, const kernels::Operand& out_gradient) noexcept;
 
   const BackwardCall& call_;
