@@ -32,7 +32,7 @@ namespace headlight::kernels {
 [[nodiscard]] const AttentionBackwardKernels& attention_backward_kernels(Isa isa) noexcept;
 [[nodiscard]] const BackwardRowKernels& typed_backward_row_kernels(Isa isa) noexcept;
 // As pair_attention_kernels().
-[[nodiscard]] const BackwardProductKernels* pair_backward_kernels(InstructionFeatures features) noexcept;
+[[nodiscard]] const AttentionBackwardKernels* pair_backward_kernels(InstructionFeatures features) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] const ConvertKernels& convert_kernels(Isa isa) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;

@@ -14,7 +14,7 @@
 
 namespace headlight::amx_bf16 {
 extern const kernels::AttentionKernels pair_attention_kernels;
-extern const kernels::BackwardProductKernels pair_backward_kernels;
+extern const kernels::AttentionBackwardKernels pair_backward_kernels;
 }  // namespace headlight::amx_bf16
 
 namespace headlight::test::amx_backward_test {
@@ -48,7 +48,7 @@ class TileGradients {
     if (gradients.sinks.size() != 0) asked.sinks = gradients.sinks;
     const auto sizes = ops::check_attention_backward("test", operands, asked, problem.in.options);
     ops::differentiate(engine, "test", operands, asked, problem.in.options, sizes, amx_bf16::pair_attention_kernels,
-                       {amx_bf16::pair_backward_kernels, kernels::typed_backward_row_kernels(Isa::avx512)});
+                       amx_bf16::pair_backward_kernels);
     return gradients;
   }
 

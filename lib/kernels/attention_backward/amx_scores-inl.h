@@ -144,12 +144,16 @@ struct StepsOfRows {
   }
 };
 
-// Asks for the rows that are worked on next, some with each step of keys and rows.
-HEADLIGHT_INLINE void prefetch_next_rows(const kernels::BackwardTile& tile, std::int64_t j, std::int64_t r) {
+// Asks for the rows that are worked on next, and for the query gradients that are added to soon, some with each step of
+// keys and rows.
+HEADLIGHT_INLINE void prefetch_rows(const kernels::BackwardTile& tile, std::int64_t j, std::int64_t r) {
   const std::int64_t of_rows = divide_up(tile.rows, kStep);
   const std::int64_t share = j / kStep * of_rows + r / kStep, shares = divide_up(tile.keys, kStep) * of_rows;
   prefetch_share<0>(distant_rows(tile.next_query, tile.next_rows, tile.head_dim), share, shares);
   prefetch_share<0>(distant_rows(tile.next_out_gradient, tile.next_rows, tile.value_dim), share, shares);
+  if (tile.query_gradient.data == nullptr) return;
+  const kernels::Operand gradient{.stride = tile.query_gradient.stride, .data = tile.query_gradient.data};
+  prefetch_share<1>(distant_rows(gradient, tile.rows, tile.head_dim), share, shares);
 }
 
 // Weights and score gradients as words, for the sum over keys, and the sums over rows. The words of A stay for a step
@@ -173,7 +177,7 @@ inline void tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
     const std::int64_t words = by_row ? j * room.row_words : 0;
     for (std::int64_t r = rows.first; r < rows.last && !by_row; r += kStep) {
       products_of_step(tile, j, r, room.sums);
-      prefetch_next_rows(tile, j, r);
+      prefetch_rows(tile, j, r);
       const TileKeys& all = steps.all[r / kStep];
       const bool edges = all.first > j || all.last < smaller(j + kStep, tile.keys);
       const StepWords to{room.weights + r / 2, room.gradients + r / 2, room.row_words, room.pairs_of(j, r)};

@@ -94,8 +94,9 @@ struct BackwardTile {
 };
 
 // What of a tile is read from the tensors and given back to them. Those of an instruction set's
-// AttentionBackwardKernels know float32 alone; those of typed_backward_row_kernels() any type that floats can be stored
-// in: numbers of 16 bits are widened as they are read, which is exact, and rounded once as they are given.
+// AttentionBackwardKernels know float32 alone; those of typed_backward_row_kernels(), and of a feature, any type that
+// floats can be stored in: numbers of 16 bits are widened as they are read, which is exact, and rounded once as they
+// are given.
 struct BackwardRowKernels {
   // to [rows][padded], zeros past dim.
   void (*pad_rows)(const Operand& from, std::int64_t rows, std::int64_t dim, float* to, std::int64_t padded) noexcept;

@@ -7,8 +7,8 @@ namespace headlight::ops {
 namespace {
 
 // Those that multiply pairs of bfloat16 where the call is of such, or null.
-const kernels::BackwardProductKernels* pair_products(const Engine& engine,
-                                                     const AttentionBackwardOperands& operands) noexcept {
+const kernels::AttentionBackwardKernels* pair_kernels(const Engine& engine,
+                                                      const AttentionBackwardOperands& operands) noexcept {
   const bool pairs = are_pairs_of_bfloat16(operands.query, operands.key, operands.value) &&
                      operands.out_gradient.type == NumberType::bfloat16 && operands.value.extent(3) % 2 == 0;
   return pairs ? kernels::pair_backward_kernels(engine.features()) : nullptr;
@@ -35,9 +35,9 @@ BackwardKernels backward_kernels_of_types(const Engine& engine, const AttentionB
     kernels.backward.rows = kernels::typed_backward_row_kernels(isa);
   }
   kernels.backward.products.take_rows = kernels.backward.products.take_keys = kernels.backward.rows.pad_rows;
-  if (const auto* pairs = pair_products(engine, operands)) {
+  if (const auto* pairs = pair_kernels(engine, operands)) {
     kernels.attention = *kernels::pair_attention_kernels(engine.features());
-    kernels.backward.products = *pairs;
+    kernels.backward = *pairs;
   }
   return kernels;
 }
