@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "baseline/unfused_plan.h"
-#include "headlight/attention_backward.h"
 #include "layers/sizes.h"
 #include "ops/attention/plan.h"
+#include "ops/attention_backward/plan.h"
 
 namespace headlight::analysis {
 
@@ -60,7 +60,8 @@ AttentionStepBytes attention_step_bytes(const Engine& engine, const AttentionSte
   // workspace_bytes() counts what probabilities would need, which nobody asks for here.
   const std::size_t forward =
       ops::attention_call_bytes(engine, ops::check_attention_shape(kAttentionCostName, shape), {}, false);
-  bytes.scratch = static_cast<std::int64_t>(std::max(forward, backward_workspace_bytes(engine, shape)));
+  bytes.scratch = static_cast<std::int64_t>(
+      std::max(forward, ops::float_backward_scratch_bytes(engine, kAttentionCostName, shape)));
   return bytes;
 }
 

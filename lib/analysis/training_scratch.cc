@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "baseline/unfused_plan.h"
-#include "headlight/attention_backward.h"
 #include "kernels/kernels.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/rows.h"
 #include "ops/attention/plan.h"
+#include "ops/attention_backward/plan.h"
 #include "ops/gemm/internal.h"
 #include "ops/rows/sums.h"
 #include "runtime/slot_choice.h"
@@ -90,13 +90,14 @@ std::size_t attention_backward_bytes(const Engine& engine, const TrainedLayer& l
   if (layer.unfused) {
     return baseline::plan_unfused_backward(engine, sizes_of(layer), layer.attention, true, false).bytes();
   }
-  return backward_workspace_bytes(engine, {.batch = layer.batch,
-                                           .query_length = layer.length,
-                                           .key_length = layer.length,
-                                           .query_heads = layer.heads,
-                                           .key_value_heads = layer.heads,
-                                           .head_dim = layer.width / layer.heads,
-                                           .value_dim = layer.width / layer.heads});
+  return ops::float_backward_scratch_bytes(engine, "attention_backward",
+                                           {.batch = layer.batch,
+                                            .query_length = layer.length,
+                                            .key_length = layer.length,
+                                            .query_heads = layer.heads,
+                                            .key_value_heads = layer.heads,
+                                            .head_dim = layer.width / layer.heads,
+                                            .value_dim = layer.width / layer.heads});
 }
 
 // Query, key and value; the heads' outputs; what weighs or gates them, and what comes of it.

@@ -79,6 +79,12 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   return plan;
 }
 
+std::size_t float_backward_scratch_bytes(const Engine& engine, std::string_view operation,
+                                         const AttentionShape& shape) {
+  const AttentionSizes sizes = check_attention_shape(operation, shape);
+  return plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, false).bytes();
+}
+
 std::size_t backward_scratch_bytes(const Engine& engine, std::string_view operation, const AttentionShape& shape,
                                    NumberType query_gradient) {
   const AttentionSizes sizes = check_attention_shape(operation, shape);

@@ -50,7 +50,10 @@ struct BackwardPlan : CallPlan {
 [[nodiscard]] BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
                                                    const AttentionSizes& sizes, bool narrow_query_gradient) noexcept;
 
-// Throws as the operation does for a shape that cannot be.
+// What a call over float32 borrows, and the most that one over any types does. Both throw as the operation does for a
+// shape that cannot be.
+[[nodiscard]] std::size_t float_backward_scratch_bytes(const Engine& engine, std::string_view operation,
+                                                       const AttentionShape& shape);
 [[nodiscard]] std::size_t backward_scratch_bytes(const Engine& engine, std::string_view operation,
                                                  const AttentionShape& shape, NumberType query_gradient);
 
