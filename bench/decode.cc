@@ -51,6 +51,11 @@ std::vector<Case> cases() {
                      [shape, type](const CaseContext& context) { return typed_attention_work(shape, type, context); },
                      by_head});
     }
+    const TypedAttention grouped{1, 8192, 32, 8, 128, true, true};
+    const Step step{1, 8192, 32, 8, 128, Memory::by_head};
+    all.push_back({case_name(name_of(step), "/", name(type)),
+                   [grouped, type](const CaseContext& context) { return typed_attention_work(grouped, type, context); },
+                   false});
   }
   for (const bool by_head : {true, false}) {
     const TypedAttention shape{1, 8192, 32, 32, 128, by_head, true};

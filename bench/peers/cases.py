@@ -197,10 +197,11 @@ def all_cases():
     for keys in (64, 256, 1024):
         yield self_attention(f"window{keys}/H12/L4096/D64", 4096, window=keys, suite="masks")
     yield self_attention("boolean/H12/L512/D64", 512, boolean=True, suite="masks")
-    for length in (512, 1024, 4096):
+    for length in (128, 512, 1024, 4096):
         yield self_attention(f"bfloat16/H12/L{length}/D64", length, type="bfloat16")
     yield self_attention("bfloat16/H8/L2048/D128", 2048, heads=8, head_dim=128, type="bfloat16")
-    yield self_attention("bfloat16_causal/H12/L4096/D64", 4096, causal=True, type="bfloat16")
+    for length in (1024, 4096):
+        yield self_attention(f"bfloat16_causal/H12/L{length}/D64", length, causal=True, type="bfloat16")
     for length in (512, 2048):
         yield self_attention(f"slopes/H12/L{length}/D64", length, slopes=True, suite="masks")
     yield packed(64, 20, 500)
@@ -210,6 +211,7 @@ def all_cases():
     yield decode("strided/1x8192/H32/D128")
     yield decode("by_head/1x8192/H32/D128/bfloat16", contiguous=True, type="bfloat16")
     yield decode("by_head/1x8192/H32_8/D128", key_value_heads=8, contiguous=True, quick=True)
+    yield decode("by_head/1x8192/H32_8/D128/bfloat16", key_value_heads=8, contiguous=True, type="bfloat16")
 
     yield self_attention("full/H2/L5/D4", 5, heads=2, head_dim=4, quick=True)
     yield self_attention("full/H12/L16/D64", 16, quick=True)
@@ -229,6 +231,7 @@ def all_cases():
     for length in (512, 1024, 4096):
         yield AttentionTraining(length, type="bfloat16")
     yield AttentionTraining(2048, heads=8, head_dim=128, type="bfloat16")
+    yield AttentionTraining(1024, causal=True, type="bfloat16")
     yield AttentionTraining(4096, causal=True, type="bfloat16")
     yield LayerTraining("width512", 32, 100, width=512, heads=8)
     yield LayerTraining("bert_base", 8, 128)
