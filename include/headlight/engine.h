@@ -45,11 +45,10 @@ enum class InstructionFeature : std::uint8_t {
   // AMX-BF16 and AMX-INT8, of avx512, on Linux alone: products of matrices by tile registers, and attention whose
   // queries, keys and values are bfloat16. Linux gives a process these registers when it is asked to, which an engine
   // does when it is made; that holds for all of the process and for good, and stacks of their own for signals must be
-  // 8 KiB larger from then on. Where it says no, an engine goes without. Products of int8 have the bits of every set.
-  // Those of
-  // bfloat16 sum the first and the second numbers of the pairs in each 32 along K apart: other bits than the set's,
-  // but the same ones for few rows as for many. A call returns with the thread's tile registers released; what the
-  // caller kept in them is lost.
+  // 8 KiB larger from then on. Where it says no, an engine goes without. Products of int8 and int4 have the bits of
+  // every set. Those of bfloat16 sum the first and the second numbers of the pairs in each 32 along K apart: other bits
+  // than the set's, but the same ones for few rows as for many. A call returns with the thread's tile registers
+  // released; what the caller kept in them is lost.
   amx_bf16,
   amx_int8
 };

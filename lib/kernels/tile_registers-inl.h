@@ -45,16 +45,20 @@ class AmxRegisters {
     if (rows_ != 0) _tile_release();
   }
 
-  // For so many rows of A and C, 1 … 32. This takes as long as many products, so it is not done where nothing changes.
-  void configure(std::int64_t rows) noexcept {
-    if (rows == rows_) return;
+  // For so many rows of A and C, 1 … 32, and words of A's rows. This takes as long as many products, so it is not done
+  // where nothing changes.
+  void configure(std::int64_t rows, int words = kAmxWords) noexcept {
+    if (rows == rows_ && words == words_) return;
     rows_ = rows;
+    words_ = words;
     const auto upper = static_cast<std::uint8_t>(smaller(rows, kAmxRows));
     const auto lower = static_cast<std::uint8_t>(rows - upper);
     Configuration made;
-    for (const int tile : {0, 1, 4}) made.set(tile, upper);
-    for (const int tile : {2, 3, 5}) made.set(tile, lower);
-    for (const int tile : {6, 7}) made.set(tile, kAmxWords);
+    for (const int tile : {0, 1}) made.set(tile, upper);
+    for (const int tile : {2, 3}) made.set(tile, lower);
+    made.set(4, upper, words);
+    made.set(5, lower, words);
+    for (const int tile : {6, 7}) made.set(tile, static_cast<std::uint8_t>(words));
     load(made);
   }
 
@@ -95,6 +99,7 @@ class AmxRegisters {
   }
 
   std::int64_t rows_ = 0;
+  int words_ = 0;
 };
 
 #endif

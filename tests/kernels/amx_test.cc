@@ -22,7 +22,8 @@ extern const kernels::GemmKernels gemm_bfloat16_kernels;
 }
 namespace headlight::amx_int8 {
 extern const kernels::GemmKernels gemm_int8_kernels;
-}
+extern const kernels::GemmKernels gemm_int4_kernels;
+}  // namespace headlight::amx_int8
 
 namespace headlight::test::amx_test {
 
@@ -153,20 +154,32 @@ TEST(Amx, ProductsOfBFloat16HaveTheDocumentedBits) {
   });
 }
 
-TEST(Amx, ProductsOfInt8HaveTheBitsOfVectors) {
-  if (!has_vectors()) GTEST_SKIP() << "no AVX512-VNNI here";
-  const GemmKernels& vectors = kernels::gemm_int8_kernels(Isa::avx512, {InstructionFeature::avx512_vnni});
+void expect_bits_of_vectors(const GemmKernels& tiles, const GemmKernels& vectors, NumberType type) {
   Random random(2);
-  for_each_case([&](const Case& one) {
+  const auto expect = [&](const Case& one) {
     const Tensor<float, 2> a = random.normal_tensor<2>({one.m, one.k}), b = random.normal_tensor<2>({one.k, one.n});
     for (const Against side : kBothSides) {
       for (const auto& epilogue : {epilogue_of(1.0f, 0.0f), epilogue_of(0.7f, -2.0f, Activation::gelu)}) {
-        const Tensor<float, 2> found = product(amx_int8::gemm_int8_kernels, NumberType::int8, a, b, side, epilogue);
-        const Tensor<float, 2> expected = product(vectors, NumberType::int8, a, b, side, epilogue);
+        const Tensor<float, 2> found = product(tiles, type, a, b, side, epilogue);
+        const Tensor<float, 2> expected = product(vectors, type, a, b, side, epilogue);
         EXPECT_TRUE(same_bits(found.view(), expected.view())) << one.text();
       }
     }
-  });
+  };
+  for_each_case(expect);
+  expect({33, 33, 17001});  // two blocks of K
+}
+
+TEST(Amx, ProductsOfInt8HaveTheBitsOfVectors) {
+  if (!has_vectors()) GTEST_SKIP() << "no AVX512-VNNI here";
+  expect_bits_of_vectors(amx_int8::gemm_int8_kernels,
+                         kernels::gemm_int8_kernels(Isa::avx512, {InstructionFeature::avx512_vnni}), NumberType::int8);
+}
+
+TEST(Amx, ProductsOfInt4HaveTheBitsOfVectors) {
+  if (!has_vectors()) GTEST_SKIP() << "no AVX512-VNNI here";
+  expect_bits_of_vectors(amx_int8::gemm_int4_kernels,
+                         kernels::gemm_int4_kernels(Isa::avx512, {InstructionFeature::avx512_vnni}), NumberType::int4);
 }
 
 // Python's handlers of signals run there.

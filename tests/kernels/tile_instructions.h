@@ -98,10 +98,12 @@ inline void dot_bfloat16(int c, int a, int b) noexcept {
   });
 }
 
-inline void dot_unsigned_signed(int c, int a, int b) noexcept {
+// Bytes of A of that type by signed ones.
+template <class Byte>
+void dot_bytes(int c, int a, int b) noexcept {
   multiply<std::int32_t>(c, a, b, [&](const unsigned char* row, int n, std::int32_t sum) {
     for (int k = 0; k < 4 * tiles[b].rows; ++k) {
-      sum += row[k] * number<std::int8_t>(tiles[b].bytes[k / 4], 4 * n + k % 4);
+      sum += number<Byte>(row, k) * number<std::int8_t>(tiles[b].bytes[k / 4], 4 * n + k % 4);
     }
     return sum;
   });
@@ -116,6 +118,7 @@ inline void dot_unsigned_signed(int c, int a, int b) noexcept {
 #undef _tile_zero
 #undef _tile_dpbf16ps
 #undef _tile_dpbusd
+#undef _tile_dpbssd
 #define _tile_loadconfig(from) emulated::load_configuration(from)
 #define _tile_release() emulated::release()
 #define _tile_zero(tile) emulated::clear(tile)
@@ -123,4 +126,5 @@ inline void dot_unsigned_signed(int c, int a, int b) noexcept {
 #define _tile_stream_loadd(tile, from, stride) emulated::load(tile, from, stride)
 #define _tile_stored(tile, to, stride) emulated::store(tile, to, stride)
 #define _tile_dpbf16ps(sums, a, b) emulated::dot_bfloat16(sums, a, b)
-#define _tile_dpbusd(sums, a, b) emulated::dot_unsigned_signed(sums, a, b)
+#define _tile_dpbusd(sums, a, b) emulated::dot_bytes<std::uint8_t>(sums, a, b)
+#define _tile_dpbssd(sums, a, b) emulated::dot_bytes<std::int8_t>(sums, a, b)

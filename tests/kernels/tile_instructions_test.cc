@@ -37,16 +37,20 @@ struct alignas(64) Tile {
 // The compiler's intrinsics do not say which memory they read.
 void write_memory() { asm volatile("" ::: "memory"); }
 
-Tile real(const Configuration& configuration, Tile c, const Tile& a, const Tile& b, bool is_bfloat16) {
+enum class Product { bfloat16, unsigned_bytes, signed_bytes };
+
+Tile real(const Configuration& configuration, Tile c, const Tile& a, const Tile& b, Product product) {
   write_memory();
   _tile_loadconfig(&configuration);
   _tile_loadd(0, c.words.data(), 64);
   _tile_loadd(1, a.words.data(), 64);
   _tile_loadd(2, b.words.data(), 64);
-  if (is_bfloat16) {
+  if (product == Product::bfloat16) {
     _tile_dpbf16ps(0, 1, 2);
-  } else {
+  } else if (product == Product::unsigned_bytes) {
     _tile_dpbusd(0, 1, 2);
+  } else {
+    _tile_dpbssd(0, 1, 2);
   }
   _tile_stored(0, c.words.data(), 64);
   _tile_release();
@@ -61,15 +65,17 @@ Tile real(const Configuration& configuration, Tile c, const Tile& a, const Tile&
 
 namespace headlight::test::tile_instructions_test {
 
-Tile in_plain_code(const Configuration& configuration, Tile c, const Tile& a, const Tile& b, bool is_bfloat16) {
+Tile in_plain_code(const Configuration& configuration, Tile c, const Tile& a, const Tile& b, Product product) {
   _tile_loadconfig(&configuration);
   _tile_loadd(0, c.words.data(), 64);
   _tile_loadd(1, a.words.data(), 64);
   _tile_loadd(2, b.words.data(), 64);
-  if (is_bfloat16) {
+  if (product == Product::bfloat16) {
     _tile_dpbf16ps(0, 1, 2);
-  } else {
+  } else if (product == Product::unsigned_bytes) {
     _tile_dpbusd(0, 1, 2);
+  } else {
+    _tile_dpbssd(0, 1, 2);
   }
   _tile_stored(0, c.words.data(), 64);
   _tile_release();
@@ -102,10 +108,10 @@ TEST(TileInstructions, OfPlainCodeHaveTheBitsOfTheCpu) {
     for (std::uint32_t& sum : c.words) sum = std::bit_cast<std::uint32_t>(random.uniform() * (is_tiny ? 0x1p-126f : 1));
     const Tile a = pairs(random, is_tiny ? -70 : -9, is_tiny ? -58 : 9),
                b = pairs(random, is_tiny ? -66 : -9, is_tiny ? -60 : 9);
-    EXPECT_EQ(real(configuration, c, a, b, true).words, in_plain_code(configuration, c, a, b, true).words)
-        << m << " rows, " << words << " words";
-    EXPECT_EQ(real(configuration, c, a, b, false).words, in_plain_code(configuration, c, a, b, false).words)
-        << m << " rows, " << words << " words";
+    for (const Product product : {Product::bfloat16, Product::unsigned_bytes, Product::signed_bytes}) {
+      EXPECT_EQ(real(configuration, c, a, b, product).words, in_plain_code(configuration, c, a, b, product).words)
+          << m << " rows, " << words << " words";
+    }
   }
 }
 

@@ -6,6 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 # The features that a family is compiled for.
 set(allowed_in_lib/kernels/choose_isa.h "HEADLIGHT_FEATURES")
 # Compilers have the intrinsics of tiles with their flags alone, and a test has its own in their place.
+set(allowed_in_lib/kernels/gemm/amx_int4-inl.h "HEADLIGHT_AMX_SIGNED_PRODUCT")
 set(allowed_in_lib/kernels/gemm/amx_block-inl.h "HEADLIGHT_AMX_PRODUCT")
 set(allowed_in_lib/kernels/gemm/amx-inl.h "HEADLIGHT_AMX_PRODUCT|HEADLIGHT_TILE_INSTRUCTIONS")
 set(allowed_in_lib/kernels/tile_registers-inl.h "HEADLIGHT_AMX_PRODUCT|HEADLIGHT_TILE_INSTRUCTIONS")

@@ -91,9 +91,9 @@ TEST(Info, SaysWhatEachTypeIsMultipliedWith) {
     EXPECT_EQ(products.at("bfloat16"), bfloat16);
     EXPECT_EQ(products.at("float16"), "widened to float32 on " + set);
     EXPECT_EQ(products.at("int8"), int8);
-    EXPECT_EQ(products.at("int4"), bytes);
+    EXPECT_EQ(products.at("int4"), int8);
     const std::string line = "products          float32: " + set + "; bfloat16: " + bfloat16 +
-                             "; float16: widened to float32 on " + set + "; int8: " + int8 + "; int4: " + bytes + "\n";
+                             "; float16: widened to float32 on " + set + "; int8: " + int8 + "; int4: " + int8 + "\n";
     const nlohmann::json attention = info({"--isa", set}).at("attention");
     EXPECT_EQ(attention.at("bfloat16"), bfloat16);
     EXPECT_EQ(attention.at("int8"), "widened to float32 on " + set);

@@ -33,7 +33,8 @@ class AmxBlock {
         plan_(block),
         sums_(block.scratch),
         sections_(sums_ + plan_.sums),
-        a_tail_(sections_ + plan_.sections) {}
+        a_tail_(sections_ + plan_.sections),
+        unpacked_(a_tail_ + plan_.a_tail) {}
 
   void run() noexcept {
     copy_tail_of_a();
@@ -116,19 +117,19 @@ class AmxBlock {
   // Words behind the last whole step, each row's with zeros behind them.
   void copy_tail_of_a() const noexcept {
     if (plan_.a_tail == 0) return;
-    const auto count = static_cast<int>(plan_.words % kStepWords);
+    const auto count = static_cast<int>(plan_.words % Numbers::step_words);
     const float* from = static_cast<const float*>(block_.a) + plan_.words - count;
     for (std::int64_t row = 0; row < block_.rows; ++row, from += block_.a_row_stride) {
-      store(load_partial(from, count), a_tail_ + row * kStepWords);
+      store(load_partial(from, count), a_tail_ + row * Numbers::step_words);
     }
   }
   void copy_tail_of_b(Strip& strip) const noexcept {
     if (plan_.a_tail == 0) return;
-    const std::int64_t count = plan_.words % kStepWords, first = plan_.words - count;
+    const std::int64_t count = plan_.words % Numbers::step_words, first = plan_.words - count;
     for (std::int64_t v = 0; v < strip.vectors; ++v) {
       const float* const from = b_at(strip.column + v * kLanes, first);
       const std::int64_t stride = panel_width(block_.b_column + strip.column);
-      for (std::int64_t k = 0; k < kStepWords; ++k) {
+      for (std::int64_t k = 0; k < Numbers::step_words; ++k) {
         store(k < count ? load(from + k * stride) : zero(), strip.b_tail[v][k]);
       }
     }
@@ -154,6 +155,7 @@ class AmxBlock {
       for (std::int64_t word = span.first; word < span.end;) {
         Piece piece{section, plan_.piece(span, word), {}, {}, 0, 0, 0};
         piece.b = words_at(strip, word, piece.words.end);
+        if constexpr (Numbers::unpacked != 0) unpack(strip, piece);
         word = piece.words.end;
         const bool is_strip_done = word == span.end;
         look_ahead(is_strip_done ? column : strip.column, is_strip_done ? span.first : word, piece);
@@ -163,9 +165,28 @@ class AmxBlock {
     }
   }
 
+  // A piece of B as tiles read it, with the scales of its columns.
+  void unpack(const Strip& strip, const Piece& piece) const noexcept {
+    const std::int64_t groups = divide_up(plan_.words, Numbers::step_words);
+    const auto scales_at = [&](std::int64_t column) {
+      column += block_.b_column;
+      const std::int64_t of_panel = column % kGemmPanelWidth;
+      return block_.b.group_scales(block_.depth) + (column - of_panel) * groups + of_panel +
+             piece.words.first / Numbers::step_words * panel_width(column);
+    };
+    const std::uint16_t* const left = scales_at(strip.column);
+    if (strip.vectors == 2) {
+      Numbers::template unpack<2>({piece.b.left, piece.b.right}, {left, scales_at(strip.column + kLanes)},
+                                  piece.b.stride, piece.words.count(), unpacked_);
+    } else {
+      Numbers::template unpack<1>({piece.b.left, piece.b.left}, {left, left}, piece.b.stride, piece.words.count(),
+                                  unpacked_);
+    }
+  }
+
   // As many words of what comes next as this piece has. A single tile of rows is no faster with it.
   void look_ahead(std::int64_t column, std::int64_t word, Piece& piece) const noexcept {
-    const std::int64_t steps = larger(piece.words.count() / kStepWords, 1);
+    const std::int64_t steps = larger(piece.words.count() / Numbers::step_words, 1);
     piece.c_rows_of_step = divide_up(Numbers::tile_rows, steps);
     if (plan_.tiles == 1 || column >= block_.columns) return;
     piece.ahead.left = b_at(column, word);
@@ -185,7 +206,7 @@ class AmxBlock {
     for (std::int64_t index = 0; index < plan_.tiles; ++index) {
       const std::int64_t row = (is_upward ? plan_.tiles - 1 - index : index) * Numbers::tile_rows;
       const GemmPart part{row, smaller(Numbers::tile_rows, block_.rows - row), strip.column, strip.columns};
-      registers.configure(part.rows);
+      registers.configure(part.rows, Numbers::tile_words);
       ahead.b_rows = smaller(piece.b_rows_of_tile, left);
       run_tile(strip, piece, part, ahead);
       left -= ahead.b_rows;
@@ -260,20 +281,25 @@ class AmxBlock {
   void multiply(const Strip& strip, const Piece& piece, const GemmPart& part, AmxAhead ahead, const AmxSums& from,
                 const AmxSums& to) const noexcept {
     const float* const a = static_cast<const float*>(block_.a) + part.row * block_.a_row_stride;
+    if constexpr (Numbers::unpacked != 0) {
+      const AmxRows rows{a, block_.a_row_stride, part.rows, block_.depth};
+      return Numbers::template multiply<kLower, kRight>(rows, piece.words, unpacked_, ahead, piece.b_rows_of_step,
+                                                        piece.c_rows_of_step, from, to);
+    }
     amx_begin<kLower, kRight>(from);
     std::int64_t word = piece.words.first;
     for (Words b = piece.b;; b = words_at(strip, word, piece.words.end)) {
       AmxOperands at{a + word, block_.a_row_stride, b.left, b.right, b.stride};
-      for (; word + kStepWords <= b.end; word += kStepWords) {
+      for (; word + Numbers::step_words <= b.end; word += Numbers::step_words) {
         amx_step<kLower, kRight>(at);
         ahead.fetch(piece.b_rows_of_step, piece.c_rows_of_step);
-        at.a += kStepWords;
-        at.left += kStepWords * b.stride;
-        at.right += kStepWords * b.stride;
+        at.a += Numbers::step_words;
+        at.left += Numbers::step_words * b.stride;
+        at.right += Numbers::step_words * b.stride;
       }
       if (word < b.end) {
-        amx_step<kLower, kRight>(
-            {a_tail_ + part.row * kStepWords, kStepWords, strip.b_tail[0][0], strip.b_tail[1][0], kAmxWords});
+        amx_step<kLower, kRight>({a_tail_ + part.row * Numbers::step_words, Numbers::step_words, strip.b_tail[0][0],
+                                  strip.b_tail[1][0], kAmxWords});
       }
       word = b.end;
       if (word == piece.words.end) break;
@@ -288,7 +314,8 @@ class AmxBlock {
     const bool is_in_c = plan_.sums_in_c && strip.columns == strip.width();
     const bool is_done = is_in_c && is_plain(block_.epilogue);
     kernels::GemmTile tile{};
-    tile.a = static_cast<const float*>(block_.a) + part.row * block_.a_row_stride + piece.section.first;
+    tile.a =
+        static_cast<const float*>(block_.a) + part.row * block_.a_row_stride + piece.section.first * Numbers::a_of_word;
     tile.a_stride = block_.a_row_stride;
     tile.out = buffer;
     tile.out_stride = strip.width();
@@ -330,6 +357,7 @@ class AmxBlock {
   float* const sums_;
   float* const sections_;
   float* const a_tail_;
+  float* const unpacked_;
 };
 
 #endif

@@ -25,13 +25,16 @@ struct WordRange {
   [[nodiscard]] std::int64_t count() const noexcept { return end - first; }
 };
 
-constexpr std::int64_t kStepWords = 16;
-// 32 KiB of two vectors of columns.
-constexpr std::int64_t kMostPieceWords = 16 * kStepWords;
-// Of 128 rows 768 KiB.
-constexpr std::int64_t kMostSpanWords = 1536;
 // Columns whose sums wait in scratch from one span to the next.
 constexpr std::int64_t kGroupColumns = 1024;
+
+// Rows of A, those of a tile, from its first word on.
+struct AmxRows {
+  const float* a;
+  std::int64_t stride;
+  std::int64_t count;
+  std::int64_t depth;  // numbers of a row
+};
 
 // `Numbers` says what AmxNumbers does (table-inl.h).
 template <class Numbers>
@@ -46,6 +49,7 @@ struct AmxPlan {
   std::int64_t sums;      // from piece to piece
   std::int64_t sections;  // from section to section, where C does not hold it
   std::int64_t a_tail;    // words of A behind the last whole step
+  std::int64_t unpacked;  // a piece of B
 
   explicit AmxPlan(const GemmBlock& block) noexcept
       : words(divide_up(block.depth, Numbers::of_word)),
@@ -55,19 +59,20 @@ struct AmxPlan {
         sums_in_c(block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f &&
                   block.epilogue.residual != block.c) {
     span_words = section_words;
-    if (tiles > 1 && section_words > kMostSpanWords) {
-      span_words =
-          Numbers::joins_blocks ? kMostSpanWords / block_words * block_words : kMostSpanWords / kStepWords * kStepWords;
+    if (tiles > 1 && section_words > Numbers::most_span_words) {
+      const std::int64_t unit = Numbers::joins_blocks ? block_words : Numbers::step_words;
+      span_words = Numbers::most_span_words / unit * unit;
     }
     const std::int64_t columns = round_up(block.columns, kLanes);
-    const bool has_pieces = tiles > 1 && section_words > piece({0, smaller(span_words, words)}, 0).count();
+    const bool has_pieces = section_words > piece({0, smaller(span_words, words)}, 0).count();
     const bool has_spans = span_words < section_words;
     sums = has_pieces ? block.rows * smaller(columns, has_spans ? kGroupColumns : 2 * kLanes) : 0;
     sections = section_words < words ? block.rows * section_stride(block) : 0;
-    a_tail = words % kStepWords != 0 ? block.rows * kStepWords : 0;
+    a_tail = Numbers::unpacked == 0 && words % Numbers::step_words != 0 ? block.rows * Numbers::step_words : 0;
+    unpacked = Numbers::unpacked;
   }
 
-  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return sums + sections + a_tail; }
+  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return sums + sections + a_tail + unpacked; }
 
   // Columns of what sections leave: those of a strip with part of a vector, or all.
   [[nodiscard]] std::int64_t section_stride(const GemmBlock& block) const noexcept {
@@ -82,13 +87,13 @@ struct AmxPlan {
   }
 
   // The piece that begins with that word of a span, pieces of one length in each block. A single tile of rows takes all
-  // of the span: it reads B once.
+  // of the span, where it reads B as it lies: it does so once.
   [[nodiscard]] WordRange piece(const WordRange& span, std::int64_t word) const noexcept {
-    if (tiles == 1 || words == 0) return span;
+    if (tiles == 1 && Numbers::unpacked == 0) return span;
     const WordRange block = block_of(word);
     const WordRange shared{larger(block.first, span.first), smaller(block.end, span.end)};
-    const std::int64_t pieces = divide_up(shared.count(), kMostPieceWords);
-    return {word, smaller(word + round_up(divide_up(shared.count(), pieces), kStepWords), shared.end)};
+    const std::int64_t pieces = divide_up(shared.count(), Numbers::most_piece_words);
+    return {word, smaller(word + round_up(divide_up(shared.count(), pieces), Numbers::step_words), shared.end)};
   }
 };
 

@@ -110,6 +110,13 @@ template <class Numbers>
 struct AmxNumbers {
   using Finish = typename Numbers::Tile::Finish;
   static constexpr std::int64_t of_word = Numbers::kOfWord;
+  static constexpr std::int64_t a_of_word = Numbers::kStepsOfWord;
+  static constexpr std::int64_t step_words = 16;
+  // 32 KiB of two vectors of columns; and 768 KiB of 128 rows.
+  static constexpr std::int64_t most_piece_words = 16 * step_words;
+  static constexpr std::int64_t most_span_words = 1536;
+  static constexpr int tile_words = 16;
+  static constexpr std::int64_t unpacked = 0;  // B is read as it lies
   static constexpr std::int64_t longest = Numbers::kMaxDepth;
   static constexpr std::int64_t depth_unit = HEADLIGHT_TARGET::depth_unit<Numbers>();
   static constexpr bool joins_blocks = Numbers::kTilesJoinBlocks;

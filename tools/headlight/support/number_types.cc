@@ -41,9 +41,8 @@ std::string instructions_of(const Engine& engine, NumberType type) {
     case NumberType::float16:
       return first_of(engine, {}, "widened to float32 on ");
     case NumberType::int8:
-      return first_of(engine, {amx_int8, avx512_vnni, avx_vnni, neon_i8mm, neon_dotprod}, "widened to 16 bits on ");
     case NumberType::int4:
-      return first_of(engine, {avx512_vnni, avx_vnni, neon_i8mm, neon_dotprod}, "widened to 16 bits on ");
+      return first_of(engine, {amx_int8, avx512_vnni, avx_vnni, neon_i8mm, neon_dotprod}, "widened to 16 bits on ");
     case NumberType::float32:
       break;
   }

@@ -5,6 +5,7 @@
 
 // Tiles of sums, of A and of B. A macro, since intrinsics of g++ take the names of their tiles as they are written.
 #define HEADLIGHT_AMX_PRODUCT(sums, a, b) _tile_dpbusd(sums, a, b)
+#define HEADLIGHT_AMX_SIGNED_PRODUCT(sums, a, b) _tile_dpbssd(sums, a, b)
 
 namespace headlight::HEADLIGHT_TARGET {
 
