@@ -116,7 +116,7 @@ void differentiate_step(const kernels::BackwardTile& tile, std::int64_t r, std::
 }
 
 // The steps of rows, of which each counts as one, and the keys that some of their rows see, or all.
-inline constexpr std::int64_t kMostSteps = 16;
+inline constexpr std::int64_t kMostSteps = kernels::BackwardTile::kMostRowsOfTiles / kStep;
 struct StepsOfRows {
   std::int64_t count;
   TileKeys some[kMostSteps];

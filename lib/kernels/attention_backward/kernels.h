@@ -22,6 +22,8 @@ namespace headlight::kernels {
 
 // Rows padded with zeros to whole vectors are `padded` dims apart.
 struct BackwardTile {
+  static constexpr std::int64_t kMostRowsOfTiles = 512;  // of tile registers
+
   std::int64_t rows;
   std::int64_t keys;
   std::int64_t head_dim;

@@ -39,6 +39,7 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   // of score gradients for words of two keys. In tile registers weights and score gradients of two rows take all of it,
   // and floats are in front of the words of two keys.
   assert(4 * kernels.query_rows <= rows);
+  assert(kernels.keys_of_step == 1 || rows <= kernels::BackwardTile::kMostRowsOfTiles);
   plan.weights = plan.for_worker<float>(rows * plan.stride);
   plan.score_gradients = plan.for_worker<float>(rows * plan.stride);
   if (kernels.keys_of_step > 1) plan.room_of_tiles = plan.for_worker<float>(kernels::BackwardTile::kRoomOfTiles);
