@@ -34,7 +34,8 @@ class AmxBlock {
         sums_(block.scratch),
         sections_(sums_ + plan_.sums),
         a_tail_(sections_ + plan_.sections),
-        unpacked_(a_tail_ + plan_.a_tail) {}
+        b_tail_(a_tail_ + plan_.a_tail),
+        unpacked_(b_tail_ + plan_.b_tail) {}
 
   void run() noexcept {
     copy_tail_of_a();
@@ -55,8 +56,6 @@ class AmxBlock {
     std::int64_t columns;  // valid ones
     std::int64_t vectors;
     float* sums;
-    // The words of B behind the last whole step, with zeros behind them.
-    alignas(64) float b_tail[2][kAmxWords][kAmxWords];
 
     [[nodiscard]] std::int64_t width() const noexcept { return vectors * kLanes; }
   };
@@ -123,14 +122,14 @@ class AmxBlock {
       store(load_partial(from, count), a_tail_ + row * Numbers::step_words);
     }
   }
-  void copy_tail_of_b(Strip& strip) const noexcept {
+  void copy_tail_of_b(const Strip& strip) const noexcept {
     if (plan_.a_tail == 0) return;
     const std::int64_t count = plan_.words % Numbers::step_words, first = plan_.words - count;
     for (std::int64_t v = 0; v < strip.vectors; ++v) {
       const float* const from = b_at(strip.column + v * kLanes, first);
       const std::int64_t stride = panel_width(block_.b_column + strip.column);
       for (std::int64_t k = 0; k < Numbers::step_words; ++k) {
-        store(k < count ? load(from + k * stride) : zero(), strip.b_tail[v][k]);
+        store(k < count ? load(from + k * stride) : zero(), b_tail_ + (2 * k + v) * kLanes);
       }
     }
   }
@@ -149,7 +148,7 @@ class AmxBlock {
     AmxRegisters registers;
     bool is_upward = false;
     for (std::int64_t column = group; column < end;) {
-      Strip strip = strip_at(column, group, end);
+      const Strip strip = strip_at(column, group, end);
       column += strip.columns;
       if (span.end == plan_.words) copy_tail_of_b(strip);
       for (std::int64_t word = span.first; word < span.end;) {
@@ -298,8 +297,8 @@ class AmxBlock {
         at.right += Numbers::step_words * b.stride;
       }
       if (word < b.end) {
-        amx_step<kLower, kRight>({a_tail_ + part.row * Numbers::step_words, Numbers::step_words, strip.b_tail[0][0],
-                                  strip.b_tail[1][0], kAmxWords});
+        amx_step<kLower, kRight>(
+            {a_tail_ + part.row * Numbers::step_words, Numbers::step_words, b_tail_, b_tail_ + kLanes, 2 * kLanes});
       }
       word = b.end;
       if (word == piece.words.end) break;
@@ -357,6 +356,7 @@ class AmxBlock {
   float* const sums_;
   float* const sections_;
   float* const a_tail_;
+  float* const b_tail_;
   float* const unpacked_;
 };
 

@@ -102,17 +102,16 @@ HEADLIGHT_INLINE void add_scaled(const AmxGroups& groups, std::int64_t group, co
   }
 }
 
-// All groups of a piece.
+// All groups of a piece. `sums` has room for those of kGroupsTogether twice, of two vectors.
 template <bool kLower, bool kRight>
 void multiply_groups(const AmxGroups& groups, std::int64_t rows, AmxAhead ahead, std::int64_t b_rows_of_step,
-                     std::int64_t c_rows_of_step, AmxSums from, const AmxSums& to) noexcept {
+                     std::int64_t c_rows_of_step, float* sums, AmxSums from, const AmxSums& to) noexcept {
   constexpr int kVectors = kRight ? 2 : 1;
   constexpr std::int64_t kOfGroup = 2 * kAmxRows * kVectors * kAmxWords;
-  alignas(64) float sums[2][kGroupsTogether * kOfGroup];
   const std::int64_t part = divide_up(rows, kGroupsTogether);
   for (std::int64_t group = 0; group < groups.count; group += kGroupsTogether) {
-    float* const now = sums[group / kGroupsTogether % 2];
-    const float* const before = sums[(group / kGroupsTogether + 1) % 2];
+    float* const now = sums + group / kGroupsTogether % 2 * kGroupsTogether * kOfGroup;
+    const float* const before = sums + (group / kGroupsTogether + 1) % 2 * kGroupsTogether * kOfGroup;
     for (std::int64_t g = 0; g < kGroupsTogether; ++g) {
       ahead.fetch(b_rows_of_step, c_rows_of_step);
       if (group + g < groups.count) sum_group<kLower, kRight>(groups, group + g);
@@ -125,7 +124,7 @@ void multiply_groups(const AmxGroups& groups, std::int64_t rows, AmxAhead ahead,
     if (group > 0) from = to;
   }
   const std::int64_t last = (groups.count - 1) / kGroupsTogether * kGroupsTogether;
-  const float* const of_last = sums[last / kGroupsTogether % 2];
+  const float* const of_last = sums + last / kGroupsTogether % 2 * kGroupsTogether * kOfGroup;
   if (groups.count - last == kGroupsTogether) {
     add_scaled<kGroupsTogether, kVectors>(groups, last, of_last, 0, rows, from, to);
   } else {
@@ -154,14 +153,15 @@ struct AmxInt4Numbers {
   static constexpr std::int64_t tile_rows = 2 * kAmxRows;
   static constexpr decltype(kernels::GemmNumbers::find_scales) find_scales = nullptr;
 
-  // Floats of scratch, for one piece of a strip: bytes of B, and its scales.
+  // Floats of scratch, for one piece of a strip: bytes of B, its scales, and sums.
   static constexpr std::int64_t kPieceGroups = most_piece_words / step_words;
   static constexpr std::int64_t bytes = kPieceGroups * kAmxWordsOfGroup * 2 * kLanes;
-  static constexpr std::int64_t unpacked = bytes + kPieceGroups * 2 * kLanes;
+  static constexpr std::int64_t scales = kPieceGroups * 2 * kLanes;
+  static constexpr std::int64_t unpacked = bytes + scales + 2 * kGroupsTogether * tile_rows * 2 * kLanes;
 
-  // A piece of B: words of a strip, `scales` those of its first group; rows of both lie `stride` apart.
+  // A piece of B: words of a strip, `of_columns` the scales of its first group; rows of both lie `stride` apart.
   template <int kVectors>
-  static void unpack(const float* const (&words)[2], const std::uint16_t* const (&scales)[2], std::int64_t stride,
+  static void unpack(const float* const (&words)[2], const std::uint16_t* const (&of_columns)[2], std::int64_t stride,
                      std::int64_t count, float* to) noexcept {
     const std::int64_t groups = divide_up(count, step_words);
     for (std::int64_t word = 0; word < groups * step_words; ++word) {
@@ -177,13 +177,13 @@ struct AmxInt4Numbers {
     for (std::int64_t group = 0; group < groups; ++group) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        store(load_bf16(scales[v] + group * stride), to + bytes + (group * kVectors + v) * kLanes);
+        store(load_bf16(of_columns[v] + group * stride), to + bytes + (group * kVectors + v) * kLanes);
       }
     }
   }
 
   template <bool kLower, bool kRight>
-  static void multiply(const AmxRows& rows, const WordRange& piece, const float* b, const AmxAhead& ahead,
+  static void multiply(const AmxRows& rows, const WordRange& piece, float* b, const AmxAhead& ahead,
                        std::int64_t b_rows_of_step, std::int64_t c_rows_of_step, const AmxSums& from,
                        const AmxSums& to) noexcept {
     const AmxGroups groups{rows.a + piece.first * a_of_word,
@@ -192,7 +192,8 @@ struct AmxInt4Numbers {
                            b,
                            b + bytes,
                            divide_up(piece.count(), step_words)};
-    multiply_groups<kLower, kRight>(groups, rows.count, ahead, b_rows_of_step, c_rows_of_step, from, to);
+    multiply_groups<kLower, kRight>(groups, rows.count, ahead, b_rows_of_step, c_rows_of_step, b + bytes + scales, from,
+                                    to);
   }
 };
 

@@ -49,6 +49,7 @@ struct AmxPlan {
   std::int64_t sums;      // from piece to piece
   std::int64_t sections;  // from section to section, where C does not hold it
   std::int64_t a_tail;    // words of A behind the last whole step
+  std::int64_t b_tail;    // and those of a strip of B
   std::int64_t unpacked;  // a piece of B
 
   explicit AmxPlan(const GemmBlock& block) noexcept
@@ -69,10 +70,11 @@ struct AmxPlan {
     sums = has_pieces ? block.rows * smaller(columns, has_spans ? kGroupColumns : 2 * kLanes) : 0;
     sections = section_words < words ? block.rows * section_stride(block) : 0;
     a_tail = Numbers::unpacked == 0 && words % Numbers::step_words != 0 ? block.rows * Numbers::step_words : 0;
+    b_tail = a_tail != 0 ? 2 * kLanes * Numbers::step_words : 0;
     unpacked = Numbers::unpacked;
   }
 
-  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return sums + sections + a_tail + unpacked; }
+  [[nodiscard]] std::int64_t scratch_floats() const noexcept { return sums + sections + a_tail + b_tail + unpacked; }
 
   // Columns of what sections leave: those of a strip with part of a vector, or all.
   [[nodiscard]] std::int64_t section_stride(const GemmBlock& block) const noexcept {
