@@ -139,10 +139,12 @@ void expect_bits_of_packed_keys(const Case& one, bool side_by_side, Seen what, A
   const std::int64_t panel = filled / 2 * table.value_panel;
   std::vector<float> key_panels(Room::count(filled * words)),
       value_panels(Room::count((one.value_dim + 15) / 16 * panel));
+  std::vector<float> block_room(Room::count(table.block_floats(words, one.value_dim)));
   for (std::int64_t head = 0; head < one.heads; ++head) {
     table.pack_keys(keys.head(head), one.keys, one.head_dim, key_panels.data());
     table.pack_values(values.head(head), one.keys, one.value_dim, value_panels.data(), panel);
     kernels::AttentionBlock block = block_of(one, seen, packed, head);
+    block.scores = block_room.data();
     block.query = {queries.data() + head * one.rows * words, words, one.rows, words};
     block.keys.key = {.layout = kernels::OperandLayout::panels, .data = key_panels.data()};
     block.keys.value = {.layout = kernels::OperandLayout::panels, .data = value_panels.data()};
@@ -163,6 +165,87 @@ TEST(AmxAttention, AFewRowsHaveTheBitsOfMany) {
           for (const bool side_by_side : {false, true})
             expect_bits_of_packed_keys(one, side_by_side, seen, side, random);
         }
+      }
+    }
+  }
+}
+
+// Many rows and several blocks of keys in one call, everything against a page that nobody may touch, beside sweeps of a
+// few rows over one block after the other, in any state.
+void expect_bits_of_sweeps(const Case& one, Seen what, bool has_states, Against side, Random& random) {
+  SCOPED_TRACE(one.text());
+  const std::int64_t words = kernels::filled_up(one.head_dim / 2, table.words_of_step);
+  const Rows keys(one, one.head_dim, false, side, random), values(one, one.value_dim, false, side, random);
+  const Guarded<float> queries(one.rows * words, side);
+  for (std::int64_t row = 0; row < one.rows; ++row) {
+    auto* const numbers = reinterpret_cast<std::uint16_t*>(queries.data() + row * words);
+    std::generate_n(numbers, one.head_dim, [&] { return BFloat16(random.normal()).bits; });
+  }
+  const Intervals seen(one, what, random);
+  Room swept(one, words), packed(one, words);
+  for (std::size_t n = 0; n < swept.maximum.size(); ++n) swept.maximum[n] = random.normal();
+  std::generate(swept.sums.begin(), swept.sums.end(), [&] { return random.normal(); });
+  std::generate(swept.state.begin(), swept.state.end(), [&] { return random.normal(); });
+  packed.maximum = swept.maximum;
+  packed.sums = swept.sums;
+  packed.state = swept.state;
+
+  for (std::int64_t row = 0; row < one.rows; row += table.sweep_rows) {
+    for (std::int64_t key = 0; key < one.keys; key += table.key_block) {
+      const std::int64_t count = std::min<std::int64_t>(table.key_block, one.keys - key);
+      kernels::AttentionSweep sweep{};
+      sweep.block = block_of(one, seen, swept, 0);
+      kernels::AttentionBlock& block = sweep.block;
+      block.query = {queries.data() + row * words, words, std::min<std::int64_t>(table.sweep_rows, one.rows - row),
+                     words};
+      Intervals in_block = seen;
+      for (std::size_t r = 0; r < in_block.begin.size(); ++r) {
+        for (std::int32_t* const end : {&in_block.begin[r], &in_block.end[r]}) {
+          *end = static_cast<std::int32_t>(std::clamp<std::int64_t>(*end - key, 0, count));
+        }
+      }
+      block.seen = {in_block.begin.data() + row, in_block.end.data() + row, false};
+      block.keys.count = count;
+      block.keys.key = keys.head(0).from_row(key);
+      block.keys.value = values.head(0).from_row(key);
+      block.state.first = !has_states && key == 0;
+      block.state.maximum += row;
+      block.state.sums += row * 16;
+      block.state.out += row * block.state.out_stride;
+      block.ends.out = key + count < one.keys ? nullptr : block.ends.out + row * block.ends.out_stride;
+      block.ends.sum += row;
+      sweep.heads = 1;
+      sweep.value_sums = swept.value_sums.data();
+      sweep.query_columns = swept.columns.data();
+      table.attend_sweep(sweep);
+    }
+  }
+
+  const std::int64_t filled = kernels::filled_up(one.keys, table.keys_of_step);
+  const std::int64_t panel = filled / 2 * table.value_panel;
+  const Guarded<float> key_panels(filled * words, side), value_panels((one.value_dim + 15) / 16 * panel, side),
+      room(table.block_floats(words, one.value_dim), side);
+  table.pack_keys(keys.head(0), one.keys, one.head_dim, key_panels.data());
+  table.pack_values(values.head(0), one.keys, one.value_dim, value_panels.data(), panel);
+  kernels::AttentionBlock block = block_of(one, seen, packed, 0);
+  block.query = {queries.data(), words, one.rows, words};
+  block.keys.key = {.layout = kernels::OperandLayout::panels, .data = key_panels.data()};
+  block.keys.value = {.layout = kernels::OperandLayout::panels, .data = value_panels.data()};
+  block.state.first = !has_states;
+  block.scores = room.data();
+  table.attend_block(block);
+  EXPECT_TRUE(same_bits(swept.sum.view(), packed.sum.view()));
+  EXPECT_TRUE(same_bits(swept.out.view(), packed.out.view()));
+}
+
+TEST(AmxAttention, ManyRowsAndBlocksHaveTheBitsOfAFewAndOne) {
+  if (!has_vectors()) GTEST_SKIP() << "no AVX512-BF16 here";
+  Random random(2);
+  for (const Case& one : {Case{17, 1, 1, 2, 1}, Case{33, 1, 129, 30, 17}, Case{70, 1, 300, 64, 64},
+                          Case{100, 1, 512, 66, 33}, Case{32, 1, 256, 128, 130}}) {
+    for (const Seen seen : {Seen::all, Seen::causal, Seen::parts}) {
+      for (const Against side : kBothSides) {
+        for (const bool has_states : {false, true}) expect_bits_of_sweeps(one, seen, has_states, side, random);
       }
     }
   }

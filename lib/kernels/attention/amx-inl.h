@@ -24,6 +24,7 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr kernels::AttentionKernels kTileShapes = kernels::with_shapes_of_tile_registers({});
 inline constexpr std::int64_t kTileRows = kTileShapes.query_rows;
+inline constexpr std::int64_t kKeysOfTileBlock = kTileShapes.key_block;
 inline constexpr std::int64_t kKeysOfStep = kTileShapes.keys_of_step;
 inline constexpr std::int64_t kWordsOfStep = kTileShapes.words_of_step;
 inline constexpr std::int64_t kTileFloats = kAmxRows * kAmxWords;  // of a tile, and words of one of B
@@ -229,7 +230,7 @@ inline void values_exactly(const kernels::AttentionBlock& block, const RowFactor
   }
 }
 
-// attend_block() of packed keys and values.
+// At most 32 rows and one block of packed keys and values, whatever they are.
 inline void attend_tiles(const kernels::AttentionBlock& block) noexcept {
   AmxRegisters registers;
   registers.configure(block.query.count);

@@ -1,5 +1,5 @@
 // Compiled once per feature with tile registers: attention over pairs of bfloat16.
-#include "kernels/attention/amx-inl.h"
+#include "kernels/attention/amx_block-inl.h"
 #include "kernels/attention/amx_sweep-inl.h"
 #include "kernels/attention/kernels.h"
 #include "kernels/attention/probabilities-inl.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr kernels::AttentionKernels tile_kernels() {
   kernels::AttentionKernels kernels = kTileShapes;
-  kernels.attend_block = attend_tiles;
+  kernels.attend_block = attend_blocks;
   kernels.attend_sweep = sweep_tiles;
   kernels.probability_tile = probability_tile<TileScores>;
   kernels.score_tile = score_tile<TileScores>;

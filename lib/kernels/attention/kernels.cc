@@ -34,6 +34,10 @@ extern const kernels::AttentionKernels attention_kernels;
 const kernels::AttentionKernels attention_kernels = {
     .lanes = kLanes,
     .query_rows = kBlockRows,
+    .call_rows = kBlockRows,
+    .call_blocks = 1,
+    .key_block = 0,
+    .block_floats = nullptr,
     .key_panel = kKeyPanel,
     .value_panel = kValuePanel,
     .wide_rows = kWideRows,

@@ -126,13 +126,14 @@ AttentionRoute choose_route(const kernels::AttentionKernels& kernels, std::int64
   return fits ? AttentionRoute::packed_first : AttentionRoute::packed_by_block;
 }
 
-std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, int query_rows,
+std::int64_t rows_of_unit(const AttentionPlan& plan, std::int64_t heads, const kernels::AttentionKernels& kernels,
                           const CopyRows& copy) noexcept {
   if (plan.route == AttentionRoute::packed_by_block) return copy.rows;
+  const int query_rows = kernels.query_rows;
   if (plan.route != AttentionRoute::packed_first) return kInPlaceTiles * query_rows;
   // Smaller row blocks where there would be too few of them for the workers.
   const std::int64_t tiles = divide_up(plan.rows, query_rows);
-  std::int64_t block_tiles = kRowBlock / query_rows;
+  std::int64_t block_tiles = std::max<std::int64_t>(kRowBlock, kernels.call_rows) / query_rows;
   while (block_tiles > 1 && heads * divide_up(tiles, block_tiles) < 8 * plan.workers) block_tiles /= 2;
   return even_share(tiles, block_tiles) * query_rows;
 }
@@ -158,7 +159,10 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
                     const AttentionTraits& traits, AttentionPlan& plan) noexcept {
   const std::int64_t rows = plan.row_block * plan.unit_heads;
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
-  plan.scores = plan.for_worker<float>(tile_rows * plan.scores_stride);
+  const bool in_place = plan.route == AttentionRoute::in_place || plan.route == AttentionRoute::split_keys;
+  plan.scores = plan.for_worker<float>(in_place || kernels.block_floats == nullptr
+                                           ? tile_rows * plan.scores_stride
+                                           : kernels.block_floats(plan.key_words, sizes.value_dim));
   const bool shows_rows = traits.with_probabilities || traits.with_scores;
   const std::int64_t floats_of_key = std::max(sizes.head_dim, plan.key_words);
   plan.panel = plan.for_worker<float>(shows_rows ? kernels.key_panel * floats_of_key + kernels.lanes : 0);
@@ -172,10 +176,12 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   const bool turns_queries = kernels.keys_of_step > 1 && plan.row_block > 1 && plan.row_block <= kernels.sweep_rows;
   plan.query_columns = plan.for_worker<float>(turns_queries ? tile_rows * plan.key_words + kernels.lanes : 0);
   plan.intervals = plan.for_worker<KeyInterval>(plan.row_block);
+  plan.seen_begin = plan.for_worker<std::int32_t>(std::min<std::int64_t>(plan.row_block, kernels.call_rows));
+  plan.seen_end = plan.for_worker<std::int32_t>(std::min<std::int64_t>(plan.row_block, kernels.call_rows));
   plan.row_modifiers =
       room_for_modifiers(plan, traits.with_mask ? rows : 0, traits.with_bias ? rows : 0, traits.with_slopes ? rows : 0);
   plan.dropout_places = plan.for_worker<kernels::DropoutPlace>(traits.with_dropout ? rows : 0);
-  plan.tiles = plan.for_worker<TileState>(divide_up(plan.row_block, even_share(plan.row_block, kernels.query_rows)));
+  plan.tiles = plan.for_worker<TileState>(divide_up(plan.row_block, rows_of_call(kernels, plan.row_block)));
   const bool packs = plan.route == AttentionRoute::packed_by_block;
   plan.packed_keys = plan.for_worker<float>(packs ? plan.packed_keys_size : 0);
   plan.packed_values = plan.for_worker<float>(packs ? plan.packed_values_size : 0);
@@ -223,7 +229,7 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   AttentionPlan plan{};
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
   plan.rows = sizes.query_length * sizes.group;
-  plan.key_block = attention_key_block(sizes);
+  plan.key_block = kernels.key_block > 0 ? kernels.key_block : attention_key_block(sizes);
   plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
   plan.scores_stride = scores_stride(
       std::min(plan.key_block, kernels::filled_up(sizes.key_length, std::max(kernels.lanes, kernels.keys_of_step))),
@@ -241,14 +247,15 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(kernels, sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
   plan.route = choose_route(kernels, most_rows_in_place, heads, sizes, traits, plan, copy);
-  plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels.query_rows, copy));
+  plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels, copy));
   const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
+  plan.call_keys = packed && !traits.by_block ? plan.key_block * kernels.call_blocks : plan.key_block;
   // Pairs of keys share words in panels alone.
   plan.pack_values = packed && (kernels.numbers_of_word > 1 || values_want_packing(kernels, sizes, traits, plan.rows));
   plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
   plan.packed_value_dim = divide_up(sizes.value_dim, kernels.value_panel) * plan.value_panel_width;
   const std::int64_t packed_keys =
-      plan.route == AttentionRoute::packed_by_block ? std::min(plan.key_block, sizes.key_length) : sizes.key_length;
+      plan.route == AttentionRoute::packed_by_block ? std::min(plan.call_keys, sizes.key_length) : sizes.key_length;
   // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
   const std::int64_t filled_keys = kernels::filled_up(packed_keys, kernels.keys_of_step);
   if (packed) {

@@ -64,6 +64,7 @@ struct AttentionPlan : CallPlan {
   std::int64_t unit_heads;  // key/value heads of a unit, the last one of a sample may have fewer
   std::int64_t key_block;   // keys of a partial result; fixed by the head dims and the instruction set, for the bits
   std::int64_t key_blocks;  // ⌈Lk / key_block⌉
+  std::int64_t call_keys;   // keys that are packed, and attended to, together: one block or several
   std::int64_t scores_stride;
   std::int64_t padded_value_dim;
   // Floats of a query row and of a packed key: head_dim, or half of it where they are pairs, and what fills it up.
@@ -88,6 +89,8 @@ struct AttentionPlan : CallPlan {
   WorkerPart<float> value_sums;
   WorkerPart<float> query_columns;
   WorkerPart<KeyInterval> intervals;
+  WorkerPart<std::int32_t> seen_begin;
+  WorkerPart<std::int32_t> seen_end;
   StepParts row_modifiers;
   WorkerPart<kernels::DropoutPlace> dropout_places;
   WorkerPart<TileState> tiles;
@@ -131,6 +134,12 @@ struct AttentionPlan : CallPlan {
 
 // Keys of a block for these head dims.
 [[nodiscard]] std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept;
+
+// Of `rows` those that a call of the kernels takes, as even as can be; whole tiles where it takes several.
+[[nodiscard]] inline std::int64_t rows_of_call(const kernels::AttentionKernels& kernels, std::int64_t rows) noexcept {
+  const std::int64_t share = even_share(rows, kernels.call_rows);
+  return kernels.call_rows == kernels.query_rows ? share : round_up(share, std::int64_t{kernels.query_rows});
+}
 
 [[nodiscard]] AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
                                            const AttentionSizes& sizes, const AttentionTraits& traits) noexcept;

@@ -131,10 +131,11 @@ void run_packed_first(Engine& engine, const AttentionCall& call) noexcept {
         part_of(call, plan.all_packed_keys) + head * plan.packed_keys_size,
         plan.pack_values ? part_of(call, plan.all_packed_values) + head * plan.packed_values_size : nullptr};
   };
-  runtime::parallel_for(engine, call.sizes.batch * heads * plan.key_blocks, plan.workers, [&](std::int64_t task, int) {
-    const std::int64_t head = task / plan.key_blocks;
-    const std::int64_t first = task % plan.key_blocks * plan.key_block;
-    const std::int64_t last = std::min(first + plan.key_block, call.sizes.key_length);
+  const std::int64_t blocks = divide_up(call.sizes.key_length, plan.call_keys);
+  runtime::parallel_for(engine, call.sizes.batch * heads * blocks, plan.workers, [&](std::int64_t task, int) {
+    const std::int64_t head = task / blocks;
+    const std::int64_t first = task % blocks * plan.call_keys;
+    const std::int64_t last = std::min(first + plan.call_keys, call.sizes.key_length);
     pack_head(call, head / heads, head % heads, first, last, packed(head));
   });
   for_units_of_rows(engine, call, plan.row_block, [&](const RowRange& range, int worker) {

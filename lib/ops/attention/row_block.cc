@@ -45,8 +45,10 @@ RowBlock::RowBlock(const AttentionCall& call, int worker, const RowRange& range,
       packed_(packed),
       intervals_(part_of(call, worker, call.plan.intervals)),
       count_(range.last - range.first),
-      tile_rows_(even_share(count_, call.kernels.query_rows)),
+      tile_rows_(rows_of_call(call.kernels, count_)),
       even_rows_(call.sizes.group == 1 || range.first / call.sizes.group == (range.last - 1) / call.sizes.group),
+      begin_(part_of(call, worker, call.plan.seen_begin)),
+      end_(part_of(call, worker, call.plan.seen_end)),
       tiles_(part_of(call, worker, call.plan.tiles)) {
   for (std::int64_t r = 0, tile = 0; r < count_; r += tile_rows_) tiles_[tile++] = TileState::empty;
   find_intervals();
@@ -161,9 +163,9 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
   const AttentionPlan& plan = call_.plan;
   const AttentionSizes& sizes = call_.sizes;
   const bool drops = call_.options.dropout.probability != 0;
-  for (std::int64_t key = first_key / plan.key_block * plan.key_block; key < last_key; key += plan.key_block) {
+  for (std::int64_t key = first_key / plan.call_keys * plan.call_keys; key < last_key; key += plan.call_keys) {
     if (runtime::is_cancelled()) return;
-    const std::int64_t keys = std::min(plan.key_block, sequence_.keys - key);
+    const std::int64_t keys = std::min(plan.call_keys, sequence_.keys - key);
     const std::int64_t first_seen = std::max<std::int64_t>(first_key - key, 0);
     const std::int64_t last_seen = std::min(last_key - key, keys);
     // Made in one piece, every field named: clearing it first, or copying it for each tile, would show in a call of few

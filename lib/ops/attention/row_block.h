@@ -48,8 +48,6 @@ class RowBlock {
   void run_partially(std::int64_t first_key, std::int64_t last_key, const RowStates& states) noexcept;
 
  private:
-  static constexpr int kMaxRowsOfTile = 64;
-
   template <class Function>
   void for_each_row(const Function& function) const noexcept;
   void find_intervals() noexcept;
@@ -92,8 +90,8 @@ class RowBlock {
   std::int64_t out_stride_ = 0;
   std::int64_t out_head_step_ = 0;
   // Of the tile in work, in the key block in work.
-  std::int32_t begin_[kMaxRowsOfTile];
-  std::int32_t end_[kMaxRowsOfTile];
+  std::int32_t* begin_;
+  std::int32_t* end_;
   TileState* tiles_;
 };
 

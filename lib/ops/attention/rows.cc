@@ -34,11 +34,11 @@ void pack_head(const AttentionCall& call, std::int64_t sample, std::int64_t key_
     const AttentionSequence sequence = call.sequences(sample, s);
     if (sequence.first_key >= last) break;
     // Key blocks lie on the sequence's own grid.
-    const std::int64_t blocks = divide_up(std::max<std::int64_t>(first - sequence.first_key, 0), plan.key_block);
+    const std::int64_t blocks = divide_up(std::max<std::int64_t>(first - sequence.first_key, 0), plan.call_keys);
     const std::int64_t end = sequence.first_key + sequence.keys;
-    for (std::int64_t key = sequence.first_key + blocks * plan.key_block; key < std::min(last, end);
-         key += plan.key_block) {
-      const std::int64_t keys = std::min(plan.key_block, end - key);
+    for (std::int64_t key = sequence.first_key + blocks * plan.call_keys; key < std::min(last, end);
+         key += plan.call_keys) {
+      const std::int64_t keys = std::min(plan.call_keys, end - key);
       const kernels::KeyValueBlock block = call.keys.block(sample, key_value_head, key, keys);
       call.kernels.pack_keys(block.key, keys, sizes.head_dim, packed.keys + key * plan.key_words);
       // Behind other sequences lie the panels of the next one, which may be there already.
