@@ -327,7 +327,7 @@ class AmxBlock {
     }
     tile.alpha = is_last && is_done ? block_.epilogue.alpha : 1.0f;
     tile.accumulate = piece.section.first > 0;
-    if constexpr (Numbers::find_scales != nullptr) {
+    if constexpr (Numbers::finds_scales) {
       Numbers::find_scales(block_, piece.section.first, piece.section.first / plan_.section_words, part.column, tile);
     }
     const float* const sums = tile.out;

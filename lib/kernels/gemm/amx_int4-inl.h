@@ -151,7 +151,7 @@ struct AmxInt4Numbers {
   static constexpr std::int64_t most_span_words = 768;
   static constexpr int tile_words = kAmxWordsOfGroup;
   static constexpr std::int64_t tile_rows = 2 * kAmxRows;
-  static constexpr decltype(kernels::GemmNumbers::find_scales) find_scales = nullptr;
+  static constexpr bool finds_scales = false;
 
   // Floats of scratch, for one piece of a strip: bytes of B, its scales, and sums.
   static constexpr std::int64_t kPieceGroups = most_piece_words / step_words;

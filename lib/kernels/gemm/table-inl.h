@@ -121,6 +121,8 @@ struct AmxNumbers {
   static constexpr std::int64_t depth_unit = HEADLIGHT_TARGET::depth_unit<Numbers>();
   static constexpr bool joins_blocks = Numbers::kTilesJoinBlocks;
   static constexpr std::int64_t tile_rows = Numbers::Tile::kMostRows;
+  // Not whether the next is null: with the undefined-behaviour sanitizer no compiler knows an address.
+  static constexpr bool finds_scales = requires { &Numbers::find_scales; };
   static constexpr decltype(kernels::GemmNumbers::find_scales) find_scales = find_scales_of<Numbers>();
 };
 
