@@ -10,6 +10,7 @@
 #include "ops/attention/check.h"
 #include "ops/attention/score_modifiers.h"
 #include "ops/call_plan.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::ops {
 
@@ -52,8 +53,9 @@ struct BackwardPlan : CallPlan {
 
 // What a call over float32 borrows, and the most that one over any types does. Both throw as the operation does for a
 // shape that cannot be.
-[[nodiscard]] std::size_t float_backward_scratch_bytes(const Engine& engine, std::string_view operation,
-                                                       const AttentionShape& shape);
+[[nodiscard]] HEADLIGHT_INNER_API std::size_t float_backward_scratch_bytes(const Engine& engine,
+                                                                           std::string_view operation,
+                                                                           const AttentionShape& shape);
 [[nodiscard]] std::size_t backward_scratch_bytes(const Engine& engine, std::string_view operation,
                                                  const AttentionShape& shape, NumberType query_gradient);
 
