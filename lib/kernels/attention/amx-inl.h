@@ -102,10 +102,11 @@ inline void tile_scores(const kernels::QueryRows& query, const float* panels, st
   }
 }
 
-// Rows [first, last) of a block as a block.
-inline kernels::AttentionBlock rows_of_block(const kernels::AttentionBlock& block, std::int64_t first,
-                                             std::int64_t last) {
-  kernels::AttentionBlock rows = block;
+// Rows [first, last) of a block as a block, made where it is to be: copied from elsewhere at once, it would wait for
+// all stores before it.
+inline void take_rows(const kernels::AttentionBlock& block, std::int64_t first, std::int64_t last,
+                      kernels::AttentionBlock& rows) {
+  rows = block;
   rows.query.data += first * block.query.stride;
   rows.query.count = last - first;
   rows.seen.begin += first;
@@ -120,6 +121,11 @@ inline kernels::AttentionBlock rows_of_block(const kernels::AttentionBlock& bloc
   rows.state.out += first * block.state.out_stride;
   if (block.ends.out != nullptr) rows.ends.out += first * block.ends.out_stride;
   rows.ends.sum += first;
+}
+inline kernels::AttentionBlock rows_of_block(const kernels::AttentionBlock& block, std::int64_t first,
+                                             std::int64_t last) {
+  kernels::AttentionBlock rows;
+  take_rows(block, first, last, rows);
   return rows;
 }
 

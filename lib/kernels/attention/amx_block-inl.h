@@ -16,7 +16,7 @@ struct GroupKeys {
   std::int64_t whole_first;
   std::int64_t whole_last;
 };
-inline GroupKeys keys_of_group(const kernels::AttentionBlock& group) {
+inline void find_keys(const kernels::AttentionBlock& group, GroupKeys& found) {
   GroupKeys keys{group.keys.count, 0, 0, group.keys.count};
   const std::int64_t rows = group.seen.same_for_all ? 1 : group.query.count;
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -27,7 +27,10 @@ inline GroupKeys keys_of_group(const kernels::AttentionBlock& group) {
     keys.whole_first = larger(keys.whole_first, begin);
     keys.whole_last = smaller(keys.whole_last, sees_any ? end : 0);
   }
-  return keys;
+  found.first = keys.first;
+  found.last = keys.last;
+  found.whole_first = keys.whole_first;
+  found.whole_last = keys.whole_last;
 }
 
 // Where a call keeps what it works on: memory of tile_block_floats() floats.
@@ -106,8 +109,8 @@ class TileItems {
       row_ = smaller(row_ + kTileRows, block_.query.count);
       const int free = (group_ + 1) % kGroups;
       kernels::AttentionBlock& group = groups_[free];
-      group = rows_of_block(block_, first, row_);
-      keys_ = keys_of_group(group);
+      take_rows(block_, first, row_, group);
+      find_keys(group, keys_);
       if (keys_.first < keys_.last) {
         group_ = free;
         block_first_ = keys_.first / kKeysOfTileBlock * kKeysOfTileBlock;
@@ -154,24 +157,35 @@ HEADLIGHT_INLINE ValueSteps value_steps(const TileItem& item, const float* weigh
           sums};
 }
 
-// One item's scores become weights, beside the values of the one before and the scores of the next.
+// One item's scores become weights, beside the values of the one before and the scores of the next, whose queries are
+// given. What the steps are made of is worked out here: structures that are copied right after they were written make
+// the core wait for all stores before them.
 template <std::int64_t kKeys>
-void run_turn(const TileItem& item, float* scores, TileFactors& factors, const ValueSteps& values,
-              const TileItem& before, const TileFactors& factors_before, const ScoreSteps& next,
-              const float* queries_ahead) {
+void run_turn(const TileItem& before, const TileItem& item, const TileItem& next, const CallMemory& memory, int side,
+              const float* queries, TileFactors (&factors)[2], const float* queries_ahead) {
+  float* const scores = memory.scores[side];
+  const int other = side ^ 1;
+  const ValueSteps values = value_steps(before, memory.scores[other], memory.sums);
+  const ScoreSteps score = score_steps(next, queries, memory.scores[other]);
   if (!item.all_seen) hide_unseen(item, scores);
   const std::int64_t upper = smaller(item.rows->query.count, kSubRows);
-  find_factors<kKeys>(item, 0, scores, factors);
-  WeighRows<kKeys> rows{item, scores, factors, queries_ahead, 0, upper, values.count()};
+  find_factors<kKeys>(item, 0, scores, factors[side]);
+  WeighRows<kKeys> rows{item, scores, factors[side], queries_ahead, 0, upper, values.count()};
   values.run(rows);
   rows.rest();
-  if (upper < item.rows->query.count) find_factors<kKeys>(item, upper, scores, factors);
-  if (values.keys > 0) merge_tile_rows(before, factors_before, values.sums);
+  if (upper < item.rows->query.count) find_factors<kKeys>(item, upper, scores, factors[side]);
+  if (values.keys > 0) merge_tile_rows(before, factors[other], memory.sums);
   rows.end = item.rows->query.count;
-  rows.steps = next.count();
+  rows.steps = score.count();
   write_memory();
-  next.run(rows);
+  score.run(rows);
   rows.rest();
+}
+
+// One without keys.
+inline void clear_item(TileItem& item, const kernels::AttentionBlock* rows) {
+  item.rows = rows;
+  item.first = item.last = 0;
 }
 
 // Neither modifiers nor dropout, and all values of the steps are finite.
@@ -188,28 +202,24 @@ inline void attend_in_turns(const kernels::AttentionBlock& block, const CallMemo
   Nothing nothing;
   score_steps(items[0], memory.queries[0], memory.scores[0]).run(nothing);
   TileItem *before = &items[2], *item = &items[0], *next = &items[1];
-  *before = {items[0].rows, 0, 0, true, false, false, false};
+  clear_item(*before, item->rows);
   for (bool is_more = true; is_more;) {
     is_more = all.next(*next);
     if (!is_more) {
-      *next = {item->rows, 0, 0, true, false, false, false};
-    } else if (next->rows->query.data != item->rows->query.data) {
+      clear_item(*next, item->rows);
+    } else if (next->rows != item->rows) {
       group ^= 1;
       take_queries(next->rows->query, memory.queries[group]);
     }
-    const int other = side ^ 1;
-    const ValueSteps values = value_steps(*before, memory.scores[other], memory.sums);
-    const ScoreSteps scores = score_steps(*next, memory.queries[group], memory.scores[other]);
     const auto turn = item->keys() == kKeysOfTileBlock ? &run_turn<kKeysOfTileBlock> : &run_turn<0>;
-    turn(*item, memory.scores[side], factors[side], values, *before, factors[other], scores, all.next_queries());
+    turn(*before, *item, *next, memory, side, memory.queries[group], factors, all.next_queries());
     TileItem* const free = before;
     before = item;
     item = next;
     next = free;
-    side = other;
+    side ^= 1;
   }
-  const ValueSteps values = value_steps(*before, memory.scores[side ^ 1], memory.sums);
-  values.run(nothing);
+  value_steps(*before, memory.scores[side ^ 1], memory.sums).run(nothing);
   merge_tile_rows(*before, factors[side ^ 1], memory.sums);
 }
 

@@ -61,19 +61,13 @@ HEADLIGHT_INLINE Vec greatest(const float* scores, std::int64_t keys) {
 // Rows [first, first + 16), as find_maxima() and weigh_block() have it.
 template <std::int64_t kKeys>
 HEADLIGHT_INLINE void find_factors(const TileItem& item, std::int64_t first, float* scores, TileFactors& factors) {
-  Vec square[kLanes];
+  Vec rows[kLanes];
 #pragma GCC unroll 16
-  for (int r = 0; r < kLanes; ++r) square[r] = greatest<kKeys>(scores + (first + r) * kTileScoresStride, item.keys());
-  transpose(square);
-#pragma GCC unroll 4
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int r = 0; r < half; ++r) square[r] = max(square[r], square[r + half]);
-  }
+  for (int r = 0; r < kLanes; ++r) rows[r] = greatest<kKeys>(scores + (first + r) * kTileScoresStride, item.keys());
   const kernels::RowStates& state = item.rows->state;
   const int count = static_cast<int>(smaller(item.rows->query.count - first, kLanes));
   const Vec scale = broadcast(item.rows->modifiers.exponent_scale);
-  const Vec of_block = scaled(square[0], scale);
+  const Vec of_block = scaled(max_of_each(rows), scale);
   const Vec running = item.is_first ? broadcast(-kInfinity) : load_lanes(state.maximum + first, count);
   const MergeWeights weights = merge_weights(running, of_block);
   const Vec minus = select(equal(of_block, broadcast(-kInfinity)), zero(), neg(of_block));

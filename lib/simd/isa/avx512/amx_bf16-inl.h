@@ -30,4 +30,28 @@ HEADLIGHT_INLINE void order_interleaved(Vec& lower, Vec& upper) {
   upper = from_native(_mm512_permutex2var_ps(a, _mm512_load_si512(kSecond), b));
 }
 
+// Lane i is the greatest lane of rows[i], none of them NaN: half the shuffles of turning the square over first.
+HEADLIGHT_INLINE Vec max_of_each(const Vec (&rows)[16]) {
+  __m512 pairs[8], fours[4], eights[2];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    const __m512 a = to_native(rows[2 * i]), b = to_native(rows[2 * i + 1]);
+    pairs[i] = _mm512_max_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m512d a = _mm512_castps_pd(pairs[2 * i]), b = _mm512_castps_pd(pairs[2 * i + 1]);
+    fours[i] = _mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+  }
+  // The even and the odd ones of both vectors' quarters.
+  constexpr int kEven = 0x88, kOdd = 0xdd;
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const __m512 a = fours[2 * i], b = fours[2 * i + 1];
+    eights[i] = _mm512_max_ps(_mm512_shuffle_f32x4(a, b, kEven), _mm512_shuffle_f32x4(a, b, kOdd));
+  }
+  return from_native(_mm512_max_ps(_mm512_shuffle_f32x4(eights[0], eights[1], kEven),
+                                   _mm512_shuffle_f32x4(eights[0], eights[1], kOdd)));
+}
+
 }  // namespace headlight::HEADLIGHT_TARGET
