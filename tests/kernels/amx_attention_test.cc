@@ -1,6 +1,6 @@
 // Attention by AMX's tile registers, whose instructions are plain C++ here (tile_instructions.h), so that machines
 // without them run the test: a few rows swept where keys and values lie have the bits of the same rows against packed
-// keys, and touch nothing beyond the operands.
+// keys, a short head those of a sweep, and none touches anything beyond the operands.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -20,6 +20,7 @@ extern const kernels::AttentionKernels pair_attention_kernels;
 namespace headlight::test::amx_attention_test {
 
 const kernels::AttentionKernels& table = amx_bf16::pair_attention_kernels;
+constexpr float kScale = 0.3f;
 
 // What rows of softmax are rounded with.
 bool has_vectors() { return available_features(Isa::avx512).has(InstructionFeature::avx512_bf16); }
@@ -92,7 +93,7 @@ kernels::AttentionBlock block_of(const Case& one, const Intervals& seen, Room& r
   block.keys.head_dim = one.head_dim;
   block.keys.value_dim = one.value_dim;
   block.seen = {seen.begin.data(), seen.end.data(), false};
-  block.modifiers.exponent_scale = 0.3f;
+  block.modifiers.exponent_scale = kScale;
   block.scores = room.scores.data() + head * one.rows * Room::kScores;
   block.scores_stride = Room::kScores;
   block.state = {true,
@@ -103,6 +104,38 @@ kernels::AttentionBlock block_of(const Case& one, const Intervals& seen, Room& r
                  room.stride};
   block.ends = {&room.out(head * one.rows, 0), one.value_dim, &room.sum(head, 0)};
   return block;
+}
+
+// attend_short() of every head.
+void expect_bits_of_sweep(const Case& one, const Rows& keys, const Rows& values, const Guarded<float>& queries,
+                          std::int64_t query_words, const Intervals& seen, const Room& swept) {
+  const auto sees_all = [&](std::size_t r) { return seen.begin[r] == 0 && seen.end[r] == one.keys; };
+  bool all_seen = true;
+  for (std::size_t r = 0; r < seen.begin.size(); ++r) all_seen = all_seen && sees_all(r);
+  std::vector<float> columns(Room::count(std::max<std::int64_t>(query_words, table.short_keys) * 16));
+  Tensor<float, 2> out(swept.out.shape()), sum(swept.sum.shape());
+  for (std::int64_t head = 0; head < one.heads; ++head) {
+    float maxima[16], sums[16];
+    kernels::AttentionShort call{};
+    call.query = {queries.data() + head * one.rows * query_words, query_words, one.rows, one.head_dim / 2};
+    call.keys.key = keys.head(head);
+    call.keys.value = values.head(head);
+    call.keys.count = one.keys;
+    call.keys.head_dim = one.head_dim;
+    call.keys.value_dim = one.value_dim;
+    call.seen = {seen.begin.data(), seen.end.data(), false};
+    call.all_seen = all_seen;
+    call.exponent_scale = kScale;
+    call.out = &out(head * one.rows, 0);
+    call.out_stride = one.value_dim;
+    call.columns = columns.data();
+    call.maximum = maxima;
+    call.sum = sums;
+    table.attend_short(call);
+    std::copy_n(sums, one.rows, &sum(head, 0));
+  }
+  EXPECT_TRUE(same_bits(sum.view(), swept.sum.view()));
+  EXPECT_TRUE(same_bits(out.view(), swept.out.view()));
 }
 
 void expect_bits_of_packed_keys(const Case& one, bool side_by_side, Seen what, Against side, Random& random) {
@@ -134,6 +167,7 @@ void expect_bits_of_packed_keys(const Case& one, bool side_by_side, Seen what, A
   sweep.query_columns = swept.columns.data();
   sweep.from_memory = sweep.from_far_memory = side_by_side;
   table.attend_sweep(sweep);
+  if (one.keys <= table.short_keys) expect_bits_of_sweep(one, keys, values, queries, words, seen, swept);
 
   const std::int64_t filled = kernels::filled_up(one.keys, table.keys_of_step);
   const std::int64_t panel = filled / 2 * table.value_panel;
@@ -158,8 +192,9 @@ TEST(AmxAttention, AFewRowsHaveTheBitsOfMany) {
   if (!has_vectors()) GTEST_SKIP() << "no AVX512-BF16 here";
   Random random(1);
   for (const std::int64_t rows : {1, 2, 4, 5, 16}) {
-    for (const Case& one : {Case{rows, 1, 1, 2, 1}, Case{rows, 3, 15, 30, 17}, Case{rows, 2, 32, 32, 32},
-                            Case{rows, 2, 33, 64, 64}, Case{rows, 3, 64, 66, 70}, Case{rows, 2, 113, 130, 130}}) {
+    for (const Case& one :
+         {Case{rows, 1, 1, 2, 1}, Case{rows, 3, 15, 30, 17}, Case{rows, 2, 32, 32, 32}, Case{rows, 2, 5, 4, 4},
+          Case{rows, 2, 33, 64, 64}, Case{rows, 3, 64, 66, 70}, Case{rows, 2, 113, 130, 130}}) {
       for (const Seen seen : {Seen::all, Seen::causal, Seen::parts}) {
         for (const Against side : kBothSides) {
           for (const bool side_by_side : {false, true})

@@ -1,5 +1,6 @@
 // Compiled once per feature with tile registers: attention over pairs of bfloat16.
 #include "kernels/attention/amx_block-inl.h"
+#include "kernels/attention/amx_short-inl.h"
 #include "kernels/attention/amx_sweep-inl.h"
 #include "kernels/attention/kernels.h"
 #include "kernels/attention/probabilities-inl.h"
@@ -12,6 +13,7 @@ constexpr kernels::AttentionKernels tile_kernels() {
   kernels::AttentionKernels kernels = kTileShapes;
   kernels.attend_block = attend_blocks;
   kernels.attend_sweep = sweep_tiles;
+  kernels.attend_short = attend_short_tiles;
   kernels.probability_tile = probability_tile<TileScores>;
   kernels.score_tile = score_tile<TileScores>;
   kernels.modify_row = modify_row;

@@ -31,8 +31,8 @@ namespace headlight::kernels {
   of.sweep_rows = 16;
   of.narrow_sweep_rows = 16;
   of.sweeps_parts = true;
-  of.short_rows = 0;
-  of.short_keys = 0;
+  of.short_rows = 16;
+  of.short_keys = 64;
   of.numbers_of_word = 2;
   of.words_of_step = 16;
   of.keys_of_step = 32;

@@ -99,6 +99,7 @@ struct KeyStep {
   const float* queries;
   std::int64_t rows;
   std::int64_t filled_words;
+  bool is_exact = false;  // the registers hold so many keys, and words where those are less than a step
 };
 
 // Words [d, d + 16) of sixteen keys from the step's key `first` on, as a tile of A: in place, or where some are not
@@ -109,7 +110,9 @@ struct KeyTile {
 };
 HEADLIGHT_INLINE KeyTile key_tile(const KeyStep& step, std::int64_t first, std::int64_t d, float* copy) {
   const std::uint16_t* const at = step.keys + first * step.stride + 2 * d;
-  if (step.count - first >= kAmxRows && d + kAmxWords <= step.words) return {at, 2 * step.stride};
+  const bool whole_keys = step.is_exact || step.count - first >= kAmxRows;
+  const bool whole_words = d + kAmxWords <= step.words || (step.is_exact && step.words < kAmxWords);
+  if (whole_keys && whole_words) return {at, 2 * step.stride};
   take_key_tile(at, step.stride, step.count - first, step.words - d, copy);
   return {copy, 4 * kAmxWords};
 }
@@ -118,7 +121,7 @@ HEADLIGHT_INLINE KeyTile key_tile(const KeyStep& step, std::int64_t first, std::
 HEADLIGHT_INLINE void multiply_key_step(const KeyStep& step, LinesAhead& ahead, std::int64_t lines) {
   alignas(64) float copies[2][kTileFloats];
   _tile_zero(0);
-  _tile_zero(1);
+  if (step.count > kAmxRows) _tile_zero(1);
   for (std::int64_t d = 0; d < step.filled_words; d += kAmxWords) {
     ahead.ask(lines / 2);
     const KeyTile upper = key_tile(step, 0, d, copies[0]);
@@ -139,15 +142,15 @@ HEADLIGHT_INLINE void multiply_key_step(const KeyStep& step, LinesAhead& ahead, 
 // Sums of a step, [keys][rows], that are to become rows of scores once the next step is under way.
 struct TurnedScores {
   const float* sums = nullptr;
+  std::int64_t keys = 0;  // 0: none yet
   std::int64_t rows = 0;
   float* scores = nullptr;
   std::int64_t stride = 0;
 
   HEADLIGHT_INLINE void finish() const {
-    if (sums == nullptr) return;
-    for (std::int64_t half = 0; half < 2; ++half) {
-      const float* const from = sums + half * kTileFloats;
-      float* const to = scores + half * kAmxRows;
+    for (std::int64_t first = 0; first < keys; first += kAmxRows) {
+      const float* const from = sums + first * kAmxWords;
+      float* const to = scores + first;
       if (rows <= 4) {
         turn_square<4>(from, kAmxWords, kLanes, static_cast<int>(rows), to, stride);
       } else {
@@ -158,7 +161,8 @@ struct TurnedScores {
 };
 
 // Scores of all heads' rows with the keys of the steps.
-inline void score_key_steps(const kernels::AttentionSweep& sweep, const StepRange& steps, AmxRegisters& registers) {
+[[gnu::noinline]] inline void score_key_steps(const kernels::AttentionSweep& sweep, const StepRange& steps,
+                                              AmxRegisters& registers) {
   const kernels::AttentionBlock& block = sweep.block;
   const std::int64_t rows = block.query.count, words = block.query.head_dim;
   const auto narrow = static_cast<std::uint8_t>(rows);
@@ -179,22 +183,22 @@ inline void score_key_steps(const kernels::AttentionSweep& sweep, const StepRang
       const float* const queries =
           rows > 1 ? sweep.query_columns + head * rows * words : block.query.data + head * sweep.query_head_stride;
       LinesAhead ahead = keys.ahead_of(j, head);
-      multiply_key_step({keys.rows.at(j, head), keys.rows.stride, smaller(kKeysOfStep, block.keys.count - j),
-                         block.keys.head_dim / 2, queries, rows, words},
+      const std::int64_t count = smaller(kKeysOfStep, block.keys.count - j);
+      multiply_key_step({keys.rows.at(j, head), keys.rows.stride, count, block.keys.head_dim / 2, queries, rows, words},
                         ahead, lines);
       float* const scores = block.scores + head * rows * block.scores_stride + j;
       if (rows == 1) {
         _tile_stored(0, scores, sizeof(float));
-        _tile_stored(1, scores + kAmxRows, sizeof(float));
+        if (count > kAmxRows) _tile_stored(1, scores + kAmxRows, sizeof(float));
         continue;
       }
       last.finish();
       float* const to = sums[in_turn];
       write_memory();
       _tile_stored(0, to, 4 * kAmxWords);
-      _tile_stored(1, to + kTileFloats, 4 * kAmxWords);
+      if (count > kAmxRows) _tile_stored(1, to + kTileFloats, 4 * kAmxWords);
       write_memory();
-      last = {to, rows, scores, block.scores_stride};
+      last = {to, count, rows, scores, block.scores_stride};
       in_turn = 1 - in_turn;
     }
   }
@@ -427,6 +431,12 @@ class ValueSweep {
   int in_turn_ = 0;
 };
 
+// A function of its own: its frame is not there while keys are scored.
+[[gnu::noinline]] inline void weigh_values(const kernels::AttentionSweep& sweep, const StepRange& steps,
+                                           AmxRegisters& registers) {
+  ValueSweep(sweep, steps, registers).run();
+}
+
 // Interleaved columns back in their order.
 inline void order_columns(const kernels::AttentionBlock& block, float* sums) {
   for (std::int64_t r = 0; r < block.query.count; ++r, sums += block.state.out_stride) {
@@ -455,7 +465,7 @@ inline void sweep_tiles(const kernels::AttentionSweep& sweep) noexcept {
     }
     return;
   }
-  ValueSweep(sweep, steps, registers).run();
+  weigh_values(sweep, steps, registers);
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     const kernels::AttentionBlock block = block_of(sweep, head);
     float* const sums = value_sums_of(sweep, head);

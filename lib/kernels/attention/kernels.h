@@ -310,6 +310,7 @@ struct TypedAttentionKernels {
 // attend_short() takes rows of queries and keys and panels of values as they make them.
 //
 // A fourth does so in tile registers, whose order of sums is another: amx-inl.h. A hidden value that is NaN or infinite
-// is in the way of its tiles, whatever hides it: values_not_finite says so for every call. It has no attend_short().
+// is in the way of its tiles, whatever hides it: values_not_finite says so for packed keys. attend_short() reads keys
+// and values where they lie.
 
 }  // namespace headlight::kernels

@@ -306,7 +306,8 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
                       plan_attention(engine, narrow, sizes, traits).bytes()});
     if (!engine.features().has(InstructionFeature::amx_bf16)) continue;
     const kernels::AttentionKernels tiles = kernels::with_shapes_of_tile_registers(kernels);
-    bytes = std::max(bytes, plan_attention(engine, tiles, sizes, traits).bytes());
+    bytes = std::max({bytes, plan_attention(engine, tiles, sizes, traits).bytes(),
+                      most_short_bytes(engine, tiles, sizes)});
   }
   return bytes;
 }

@@ -18,12 +18,22 @@ float* take(float*& room, std::int64_t floats) noexcept {
   return taken;
 }
 
+std::int64_t words_of_row(const kernels::AttentionKernels& kernels, std::int64_t dim) noexcept {
+  return kernels::filled_up(dim / kernels.numbers_of_word, kernels.words_of_step);
+}
+
+// Tile registers take keys and values where they lie, and queries that are words of memory.
+bool reads_in_place(const kernels::AttentionKernels& kernels) noexcept { return kernels.keys_of_step > 1; }
+bool are_words(const kernels::Operand& rows) noexcept {
+  return rows.stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % sizeof(float) == 0;
+}
+
 // The rows of an operand as the kernels take them: where they lie if they are floats, else widened, or as words, at
 // `room`, which goes on behind them.
 kernels::Operand rows_of(const kernels::AttentionKernels& kernels, const kernels::Operand& rows, std::int64_t count,
                          std::int64_t dim, float*& room) noexcept {
   if (rows.type == NumberType::float32) return rows;
-  const std::int64_t words = dim / kernels.numbers_of_word;
+  const std::int64_t words = words_of_row(kernels, dim);
   float* const to = take(room, count * words);
   kernels.copy_rows(rows, 1.0f, count, dim, to);
   return {.stride = words, .data = to};
@@ -62,9 +72,12 @@ bool stays_near(const kernels::AttentionKernels& kernels, const AttentionSizes& 
 std::int64_t typed_short_floats(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
   const std::int64_t rows = std::min<std::int64_t>(sizes.query_length, kernels.short_rows);
   const std::int64_t keys = std::min<std::int64_t>(sizes.key_length, kernels.short_keys);
-  const std::int64_t words = sizes.head_dim / kernels.numbers_of_word;
+  const std::int64_t words = words_of_row(kernels, sizes.head_dim);
   const ValuePanels panels = value_panels(kernels, keys, sizes.value_dim);
   const auto lines = [](std::int64_t floats) { return round_up(floats, kFloatsOfLine); };
+  if (reads_in_place(kernels)) {
+    return lines(short_columns(kernels, sizes)) + lines(rows * words) + lines(rows * sizes.value_dim);
+  }
   return lines(short_columns(kernels, sizes)) + lines(rows * words) + lines(keys * words) +
          lines(panels.words * panels.columns) + lines(rows * sizes.value_dim);
 }
@@ -78,14 +91,20 @@ void TypedShortAttention::attend(const ShortRows& group, std::int64_t head, floa
   const std::int64_t key_value_head = sizes.group > 1 ? head / sizes.group : head;
   kernels::Operand rows = operand_at(query, group.sample, group.first, head);
   rows.stride = query.stride(1);
-  rows = rows_of(kernels, rows, group.rows, sizes.head_dim, room);
   kernels::KeyValueBlock block = keys.block(group.sample, key_value_head, group.first_key, group.keys);
-  block.key = rows_of(kernels, block.key, group.keys, sizes.head_dim, room);
-  block.value = values_of(kernels, block.value, group.keys, sizes.value_dim, room);
+  if (!reads_in_place(kernels)) {
+    rows = rows_of(kernels, rows, group.rows, sizes.head_dim, room);
+    block.key = rows_of(kernels, block.key, group.keys, sizes.head_dim, room);
+    block.value = values_of(kernels, block.value, group.keys, sizes.value_dim, room);
+  } else if (are_words(rows)) {
+    rows.stride /= 2;
+  } else {
+    rows = rows_of(kernels, rows, group.rows, sizes.head_dim, room);
+  }
   void* const to = row_at(out, group.sample, group.first, head);
   const bool narrows = out.type != NumberType::float32;
   float* const result = narrows ? take(room, group.rows * sizes.value_dim) : static_cast<float*>(to);
-  kernels.attend_short({.query = {.data = rows.floats(),
+  kernels.attend_short({.query = {.data = rows.words(),
                                   .stride = rows.stride,
                                   .count = group.rows,
                                   .head_dim = sizes.head_dim / kernels.numbers_of_word},

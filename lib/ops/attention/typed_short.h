@@ -1,4 +1,5 @@
-// Short calls over operands of 16 bits: each head is widened, or becomes words of pairs and their panels.
+// Short calls over operands of 16 bits: each head is widened, or becomes words of pairs and their panels, or is read
+// where it lies.
 #pragma once
 
 #include "kernels/attention/kernels.h"
