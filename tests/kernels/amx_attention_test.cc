@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "headlight/storage_types.h"
+#include "kernels/attention/amx_shapes.h"
 #include "kernels/kernels.h"
 #include "support/compare.h"
 #include "support/guarded.h"
@@ -68,7 +69,7 @@ struct Intervals {
 
 // The room that both ways need, and where they end.
 struct Room {
-  std::vector<float> scores, maximum, sums, state, value_sums, columns;
+  std::vector<float> scores, maximum, sums, state, value_sums, tile_room;
   Tensor<float, 2> out, sum;
   std::int64_t stride;
 
@@ -81,7 +82,7 @@ struct Room {
     scores.resize(count(one.heads * one.rows * kScores));
     state.resize(count(one.heads * one.rows * stride));
     value_sums.resize(state.size());
-    columns.resize(count(one.heads * one.rows * words + 16));
+    tile_room.resize(count(kernels::floats_of_tile_sweep(one.heads * one.rows, words)));
   }
   static constexpr std::int64_t kScores = 144;
   static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -164,7 +165,7 @@ void expect_bits_of_packed_keys(const Case& one, bool side_by_side, Seen what, A
   sweep.state_head_stride = one.rows;
   sweep.mask_head_stride = one.rows;
   sweep.value_sums = swept.value_sums.data();
-  sweep.query_columns = swept.columns.data();
+  sweep.tile_room = swept.tile_room.data();
   sweep.from_memory = sweep.from_far_memory = side_by_side;
   table.attend_sweep(sweep);
   if (one.keys <= table.short_keys) expect_bits_of_sweep(one, keys, values, queries, words, seen, swept);
@@ -251,7 +252,7 @@ void expect_bits_of_sweeps(const Case& one, Seen what, bool has_states, Against 
       block.ends.sum += row;
       sweep.heads = 1;
       sweep.value_sums = swept.value_sums.data();
-      sweep.query_columns = swept.columns.data();
+      sweep.tile_room = swept.tile_room.data();
       table.attend_sweep(sweep);
     }
   }

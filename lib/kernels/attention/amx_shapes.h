@@ -16,6 +16,15 @@ namespace headlight::kernels {
   return 32 * (2 * (128 + 16) + 2 * key_words + tile_sums_stride(value_dim));
 }
 
+// Floats of a sweep's room: for two steps' sums, two tiles each, and the queries of some rows turned over, with a
+// vector behind them; and once scores are done, for two steps' values, four tiles each.
+inline constexpr int kSweptScoreFloats = 2 * 2 * 256;
+inline constexpr int kSweptTileFloats = 2 * 4 * 256;
+[[nodiscard]] constexpr std::int64_t floats_of_tile_sweep(std::int64_t rows, std::int64_t words) noexcept {
+  const std::int64_t turned = kSweptScoreFloats + rows * words + 16;
+  return turned > kSweptTileFloats ? turned : kSweptTileFloats;
+}
+
 // `of` with what its table of kernels has there.
 [[nodiscard]] constexpr AttentionKernels with_shapes_of_tile_registers(AttentionKernels of) noexcept {
   of.lanes = 16;

@@ -125,11 +125,11 @@ inline void turn_short_queries(const kernels::QueryRows& query, float* to) {
   }
 }
 
-// Weights [keys][16] become words [⌈keys / 2⌉][16] of two keys', rounded.
-inline void pair_short_weights(const float* weights, std::int64_t keys, float* words) {
+// Weights [keys][16] become words [⌈keys / 2⌉][16] of two keys', rounded, where they lay.
+inline void pair_short_weights(float* weights, std::int64_t keys) {
   for (std::int64_t j = 0; j < keys; j += 2) {
     const Vec second = j + 1 < keys ? load(weights + (j + 1) * kLanes) : zero();
-    store(pair_to_bf16(load(weights + j * kLanes), second), words + j / 2 * kLanes);
+    store(pair_to_bf16(load(weights + j * kLanes), second), weights + j / 2 * kLanes);
   }
 }
 
@@ -182,16 +182,16 @@ HEADLIGHT_INLINE void take_short_values(const std::uint16_t* from, std::int64_t 
 inline void short_values_in_tiles(const kernels::AttentionShort& head, const float* weights, std::int64_t first,
                                   std::int64_t last, const SeenOfStep& seen) {
   const kernels::Operand& value = head.keys.value;
-  alignas(64) float tiles[4 * kTileFloats], sums[kAmxRows * kSweptColumns];
-  for (std::int64_t column = 0; column < head.keys.value_dim; column += kSweptColumns) {
-    const std::int64_t columns = smaller(kSweptColumns, head.keys.value_dim - column);
+  alignas(64) float tiles[2 * kTileFloats], sums[kAmxRows * kColumnsOfPair];
+  for (std::int64_t column = 0; column < head.keys.value_dim; column += kColumnsOfPair) {
+    const std::int64_t columns = smaller(kColumnsOfPair, head.keys.value_dim - column);
     for (std::int64_t j = 0; j < head.keys.count; j += kKeysOfStep) {
       const std::int64_t pairs =
           head.keys.count <= kKeysOfStep ? divide_up(head.keys.count, std::int64_t{2}) : kAmxRows;
       const SeenOfStep of_step{larger(seen.begin - j, 0), smaller(seen.end - j, kKeysOfStep)};
       const std::uint16_t* const from = value.numbers<std::uint16_t>() + j * value.stride + column;
-      if (columns == kSweptColumns) {
-        take_short_values(from, value.stride, kSweptColumns, pairs, of_step, tiles);
+      if (columns == kColumnsOfPair) {
+        take_short_values(from, value.stride, kColumnsOfPair, pairs, of_step, tiles);
       } else {
         take_short_values(from, value.stride, columns, pairs, of_step, tiles);
       }
@@ -202,16 +202,16 @@ inline void short_values_in_tiles(const kernels::AttentionShort& head, const flo
         if (j == 0) {
           _tile_zero(2);
         } else {
-          _tile_loadd(2, to, 4 * kSweptColumns);
+          _tile_loadd(2, to, 4 * kColumnsOfPair);
         }
         _tile_loadd(7, tiles + tile * kTileFloats, 4 * kAmxWords);
         HEADLIGHT_AMX_PRODUCT(2, 3, 7);
-        _tile_stored(2, to, 4 * kSweptColumns);
+        _tile_stored(2, to, 4 * kColumnsOfPair);
       }
       write_memory();
     }
     for (std::int64_t r = first; r < last; ++r) {
-      float* const row = sums + r * kSweptColumns;
+      float* const row = sums + r * kColumnsOfPair;
       for (std::int64_t d = 0; d < columns; d += kColumnsOfPair) {
         Vec lower = load(row + d), upper = load(row + d + kAmxWords);
         if (d + kColumnsOfPair <= columns) order_interleaved(lower, upper);
@@ -241,7 +241,7 @@ inline void short_values_in_tiles(const kernels::AttentionShort& head, const flo
 inline constexpr std::int64_t kFewProducts = 64;
 
 inline void attend_short_tiles(const kernels::AttentionShort& head) noexcept {
-  alignas(64) float scores[kShortTileKeys * kLanes], words[kShortTileKeys / 2 * kLanes];
+  alignas(64) float scores[kShortTileKeys * kLanes];
   AmxRegisters registers;
   const std::int64_t keys = head.keys.count;
   const bool few = keys <= kKeysOfStep && keys * head.query.head_dim <= kFewProducts &&
@@ -255,8 +255,9 @@ inline void attend_short_tiles(const kernels::AttentionShort& head) noexcept {
   }
   if (!head.all_seen) hide_columns<kLanes>(head, 0, scores);
   weigh_columns(head, scores, head.maximum, head.sum);
-  pair_short_weights(scores, keys, words);
-  few ? short_values_in_vectors(head, words) : short_values_in_tiles(head, words, scores);
+  pair_short_weights(scores, keys);
+  few ? short_values_in_vectors(head, scores)
+      : short_values_in_tiles(head, scores, scores + kShortTileKeys / 2 * kLanes);
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

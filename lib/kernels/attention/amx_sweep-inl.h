@@ -167,21 +167,22 @@ struct TurnedScores {
   const std::int64_t rows = block.query.count, words = block.query.head_dim;
   const auto narrow = static_cast<std::uint8_t>(rows);
   registers.configure({{16, narrow}, {16, narrow}, {}, {}, {16, 16}, {16, 16}, {16, narrow}, {}});
+  float* const sums = sweep.tile_room;
+  float* const columns = sums + kernels::kSweptScoreFloats;
   if (rows > 1) {
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
-      turn_queries(block_of(sweep, head).query, sweep.query_columns + head * rows * words);
+      turn_queries(block_of(sweep, head).query, columns + head * rows * words);
     }
     write_memory();
   }
   const SweptRows keys(sweep, keys_of<PairsOfBFloat16>(sweep), block.keys.head_dim);
   const std::int64_t lines = divide_up(keys.lines_of_step(), words / kAmxWords);
-  alignas(64) float sums[2][2 * kTileFloats];
   TurnedScores last;
   int in_turn = 0;
   for (std::int64_t j = steps.first; j < steps.last; j += kKeysOfStep) {
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       const float* const queries =
-          rows > 1 ? sweep.query_columns + head * rows * words : block.query.data + head * sweep.query_head_stride;
+          rows > 1 ? columns + head * rows * words : block.query.data + head * sweep.query_head_stride;
       LinesAhead ahead = keys.ahead_of(j, head);
       const std::int64_t count = smaller(kKeysOfStep, block.keys.count - j);
       multiply_key_step({keys.rows.at(j, head), keys.rows.stride, count, block.keys.head_dim / 2, queries, rows, words},
@@ -193,7 +194,7 @@ struct TurnedScores {
         continue;
       }
       last.finish();
-      float* const to = sums[in_turn];
+      float* const to = sums + in_turn * 2 * kTileFloats;
       write_memory();
       _tile_stored(0, to, 4 * kAmxWords);
       if (count > kAmxRows) _tile_stored(1, to + kTileFloats, 4 * kAmxWords);
@@ -208,6 +209,7 @@ struct TurnedScores {
 
 // Columns of values that are multiplied in one go: four tiles.
 inline constexpr std::int64_t kSweptColumns = 4 * kAmxWords;
+static_assert(kernels::kSweptTileFloats == 2 * 4 * kTileFloats && kernels::kSweptScoreFloats == 2 * 2 * kTileFloats);
 inline constexpr std::int64_t kColumnsOfPair = 2 * kAmxWords;  // of two tiles, which a vector of values holds
 
 // Keys of a step, counted from its first, that are there and seen by the rows in work.
@@ -404,7 +406,7 @@ class ValueSweep {
   HEADLIGHT_INLINE void take(std::int64_t j, std::int64_t head, std::int64_t column, std::int64_t r,
                              const SeenOfStep& seen, LinesAhead& ahead) {
     const std::uint16_t* const from = values_.rows.at(j, head) + column;
-    float* const tiles = tiles_[in_turn_];
+    float* const tiles = sweep_.tile_room + in_turn_ * 4 * kTileFloats;
     const std::int64_t columns = smaller(kSweptColumns, values_.columns - column);
     if (columns == kSweptColumns) {
       take_value_step<kWhole>(from, values_.rows.stride, kSweptColumns, seen, tiles, before_, ahead, lines_of_pair_);
@@ -420,7 +422,6 @@ class ValueSweep {
     in_turn_ = 1 - in_turn_;
   }
 
-  alignas(64) float tiles_[2][4 * kTileFloats];
   const kernels::AttentionSweep& sweep_;
   const kernels::AttentionBlock& block_;
   StepRange steps_;
@@ -430,12 +431,6 @@ class ValueSweep {
   ValueStep before_;
   int in_turn_ = 0;
 };
-
-// A function of its own: its frame is not there while keys are scored.
-[[gnu::noinline]] inline void weigh_values(const kernels::AttentionSweep& sweep, const StepRange& steps,
-                                           AmxRegisters& registers) {
-  ValueSweep(sweep, steps, registers).run();
-}
 
 // Interleaved columns back in their order.
 inline void order_columns(const kernels::AttentionBlock& block, float* sums) {
@@ -465,7 +460,7 @@ inline void sweep_tiles(const kernels::AttentionSweep& sweep) noexcept {
     }
     return;
   }
-  weigh_values(sweep, steps, registers);
+  ValueSweep(sweep, steps, registers).run();
   for (std::int64_t head = 0; head < sweep.heads; ++head) {
     const kernels::AttentionBlock block = block_of(sweep, head);
     float* const sums = value_sums_of(sweep, head);

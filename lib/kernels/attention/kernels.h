@@ -156,7 +156,7 @@ struct AttentionSweep {
   std::int64_t state_head_stride;
   std::int64_t mask_head_stride;  // and of ends.sum and dropout.places; scores are [heads][rows] of this block
   float* value_sums;              // [heads][rows] as `state.out`: room for the block's own sums
-  float* query_columns;           // with tile registers: room for [heads][words][rows] of the queries, and a vector
+  float* tile_room;               // of floats_of_tile_sweep(): see amx_shapes.h
   bool from_memory;      // more than the first cache levels hold: keys and values are asked for before they are read
   bool from_far_memory;  // more than any cache holds
   bool follows_memory;   // heads lie side by side: a few keys' values of each, then the next few keys'

@@ -173,8 +173,8 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.final_sum = plan.for_worker<float>(rows);
   plan.value_sums =
       plan.for_worker<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
-  const bool turns_queries = kernels.keys_of_step > 1 && plan.row_block > 1 && plan.row_block <= kernels.sweep_rows;
-  plan.query_columns = plan.for_worker<float>(turns_queries ? tile_rows * plan.key_words + kernels.lanes : 0);
+  const bool sweeps_tiles = kernels.keys_of_step > 1 && plan.row_block <= kernels.sweep_rows;
+  plan.tile_room = plan.for_worker<float>(sweeps_tiles ? kernels::floats_of_tile_sweep(tile_rows, plan.key_words) : 0);
   plan.intervals = plan.for_worker<KeyInterval>(plan.row_block);
   plan.seen_begin = plan.for_worker<std::int32_t>(std::min<std::int64_t>(plan.row_block, kernels.call_rows));
   plan.seen_end = plan.for_worker<std::int32_t>(std::min<std::int64_t>(plan.row_block, kernels.call_rows));
@@ -306,8 +306,8 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
                       plan_attention(engine, narrow, sizes, traits).bytes()});
     if (!engine.features().has(InstructionFeature::amx_bf16)) continue;
     const kernels::AttentionKernels tiles = kernels::with_shapes_of_tile_registers(kernels);
-    bytes = std::max({bytes, plan_attention(engine, tiles, sizes, traits).bytes(),
-                      most_short_bytes(engine, tiles, sizes)});
+    bytes =
+        std::max({bytes, plan_attention(engine, tiles, sizes, traits).bytes(), most_short_bytes(engine, tiles, sizes)});
   }
   return bytes;
 }

@@ -87,7 +87,7 @@ struct AttentionPlan : CallPlan {
   WorkerPart<float> state_out;
   WorkerPart<float> final_sum;
   WorkerPart<float> value_sums;
-  WorkerPart<float> query_columns;
+  WorkerPart<float> tile_room;
   WorkerPart<KeyInterval> intervals;
   WorkerPart<std::int32_t> seen_begin;
   WorkerPart<std::int32_t> seen_end;

@@ -195,7 +195,7 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .state_head_stride = states.head_stride,
         .mask_head_stride = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
-        .query_columns = part_of(call_, worker_, plan.query_columns),
+        .tile_room = part_of(call_, worker_, plan.tile_room),
         .from_memory = reads_memory(sizes, keys, range_.heads),
         .from_far_memory = plan.from_far_memory,
         .follows_memory = plan.follows_memory};
