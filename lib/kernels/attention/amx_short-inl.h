@@ -169,10 +169,11 @@ inline void short_values_in_vectors(const kernels::AttentionShort& head, const f
 HEADLIGHT_INLINE void take_short_values(const std::uint16_t* from, std::int64_t stride, std::int64_t columns,
                                         std::int64_t pairs, const SeenOfStep& seen, float* tiles) {
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
-    if (seen.has(2 * pair) && seen.has(2 * pair + 1)) {
-      take_pair<true>(from, stride, columns, seen, pair, tiles);
+    if (columns == kColumnsOfPair && seen.has(2 * pair) && seen.has(2 * pair + 1)) {
+      const std::uint16_t* const at = from + 2 * pair * stride;
+      interleave_pair(at, at + stride, tiles + pair * kAmxWords);
     } else {
-      take_pair<false>(from, stride, columns, seen, pair, tiles);
+      take_pair(from, stride, columns, seen, pair, tiles);
     }
   }
 }

@@ -221,19 +221,29 @@ struct SeenOfStep {
 
 // Values of a pair of keys into row `pair` of the tiles of their columns: of 32 columns as the interleaving leaves
 // them (order_columns()), of fewer in order.
-template <bool kWhole>
-HEADLIGHT_INLINE void take_pair(const std::uint16_t* from, std::int64_t stride, std::int64_t columns,
-                                const SeenOfStep& seen, std::int64_t pair, float* tiles) {
-  const bool first = kWhole || seen.has(2 * pair), second = kWhole || seen.has(2 * pair + 1);
+HEADLIGHT_INLINE void interleave_pair(const std::uint16_t* first, const std::uint16_t* second, float* to) {
+  const Vec upper = first != nullptr ? PairsOfBFloat16::load(first) : zero();
+  const Vec lower = second != nullptr ? PairsOfBFloat16::load(second) : zero();
+  store(interleave_lower_numbers(upper, lower), to);
+  store(interleave_upper_numbers(upper, lower), to + kTileFloats);
+}
+// Of all keys and kSweptColumns columns.
+HEADLIGHT_INLINE void take_whole_pair(const std::uint16_t* from, std::int64_t stride, std::int64_t pair, float* tiles) {
+  const std::uint16_t* const at = from + 2 * pair * stride;
+#pragma GCC unroll 2
+  for (std::int64_t column = 0; column < kSweptColumns; column += kColumnsOfPair) {
+    interleave_pair(at + column, at + stride + column, tiles + pair * kAmxWords + column / kAmxWords * kTileFloats);
+  }
+}
+// Of any. A call: inlined, it would be most of the sweep's code.
+[[gnu::noinline]] inline void take_pair(const std::uint16_t* from, std::int64_t stride, std::int64_t columns,
+                                        const SeenOfStep& seen, std::int64_t pair, float* tiles) {
+  const bool first = seen.has(2 * pair), second = seen.has(2 * pair + 1);
   const std::uint16_t* const at = from + 2 * pair * stride;
   float* to = tiles + pair * kAmxWords;
   std::int64_t column = 0;
-#pragma GCC unroll 2
   for (; column + kColumnsOfPair <= columns; column += kColumnsOfPair, to += 2 * kTileFloats) {
-    const Vec upper = first ? PairsOfBFloat16::load(at + column) : zero();
-    const Vec lower = second ? PairsOfBFloat16::load(at + stride + column) : zero();
-    store(interleave_lower_numbers(upper, lower), to);
-    store(interleave_upper_numbers(upper, lower), to + kTileFloats);
+    interleave_pair(first ? at + column : nullptr, second ? at + stride + column : nullptr, to);
   }
   for (; column < columns; column += kAmxWords, to += kTileFloats) {
     Vec values[1];
@@ -292,25 +302,24 @@ struct ValueStep {
   }
 };
 
-// Values of a step into tiles while the tiles of the step before are multiplied.
-template <bool kWhole>
-HEADLIGHT_INLINE void take_value_step(const std::uint16_t* from, std::int64_t stride, std::int64_t columns,
-                                      const SeenOfStep& seen, float* tiles, const ValueStep& before, LinesAhead& ahead,
-                                      std::int64_t lines) {
-  const auto take = [&](std::int64_t pair) __attribute__((always_inline)) {
+// Values of a step into tiles while the tiles of the step before are multiplied: take(pair) of all pairs.
+template <class Take>
+HEADLIGHT_INLINE void take_value_step(const ValueStep& before, LinesAhead& ahead, std::int64_t lines,
+                                      const Take& take) {
+  const auto take_four = [&](std::int64_t pair) __attribute__((always_inline)) {
 #pragma GCC unroll 4
     for (std::int64_t end = pair + 4; pair < end; ++pair) {
       ahead.ask(lines);
-      take_pair<kWhole>(from, stride, columns, seen, pair, tiles);
+      take(pair);
     }
   };
-  take(0);
+  take_four(0);
   before.run<0>();
-  take(4);
+  take_four(4);
   before.run<1>();
-  take(8);
+  take_four(8);
   before.run<2>();
-  take(12);
+  take_four(12);
   before.run<3>();
 }
 
@@ -408,10 +417,15 @@ class ValueSweep {
     const std::uint16_t* const from = values_.rows.at(j, head) + column;
     float* const tiles = sweep_.tile_room + in_turn_ * 4 * kTileFloats;
     const std::int64_t columns = smaller(kSweptColumns, values_.columns - column);
-    if (columns == kSweptColumns) {
-      take_value_step<kWhole>(from, values_.rows.stride, kSweptColumns, seen, tiles, before_, ahead, lines_of_pair_);
+    const std::int64_t stride = values_.rows.stride;
+    if (kWhole && columns == kSweptColumns) {
+      take_value_step(
+          before_, ahead, lines_of_pair_, [&](std::int64_t pair) __attribute__((always_inline)) {
+            take_whole_pair(from, stride, pair, tiles);
+          });
     } else {
-      take_value_step<kWhole>(from, values_.rows.stride, columns, seen, tiles, before_, ahead, lines_of_pair_);
+      take_value_step(before_, ahead, lines_of_pair_,
+                      [&](std::int64_t pair) { take_pair(from, stride, columns, seen, pair, tiles); });
     }
     before_ = {block_.scores + (head * block_.query.count + r) * block_.scores_stride + j / 2,
                block_.scores_stride,
