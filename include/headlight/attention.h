@@ -168,16 +168,18 @@ struct AttentionShape {
 // probabilities and scores have its bits. Keys and values are read where they lie where rows are few, as in decoding,
 // and widened block by block where they are many.
 //
-// Where query, key and value are all bfloat16, Dqk is even and engine.features() holds avx512_bf16, products are taken
-// of bfloat16 numbers, twice as many at a time. They are exact, and sums are float32's:
+// Where query, key and value are all bfloat16, Dqk is even and engine.features() holds avx512_bf16 or amx_bf16,
+// products are taken of bfloat16 numbers, many at a time. They are exact, and sums are float32's:
 //   query · key is the sum over the pairs (d, d + 1), d even and ascending, of query[d + 1] · key[d + 1] and then
 //   query[d] · key[d];
 //   a weight exp(score − m), m the largest score of its block of keys, is added up as it is and then, after dropout,
-//   rounded to bfloat16; and Σ weight · value runs over the pairs of keys (j, j + 1) in the same way.
+//   rounded to bfloat16; and Σ weight · value runs over the pairs of keys (j, j + 1) in the same way;
+//   with amx_bf16 the first and the second numbers of the pairs in each 32 (of d, or of the keys of a block) are summed
+//   apart, each from +0, then together, and so added to the steps before.
 // Numbers and sums below 2⁻¹²⁶ count as 0 in these products, so that a weight that small silences an infinite value to
 // NaN. But for that an element of out errs by at most 2⁻⁸ · Σ weight · |value| / Σ weight more than float32's, and
 // log-sum-exp, probabilities and scores by as little as float32's. Decoding equals prefill there, too. Without
-// avx512_bf16 in `EngineOptions::features` the bits are float32's, and so is the speed.
+// either in engine.features() the bits are float32's, and so is the speed.
 //
 // One function in two forms, so that a program that only ever calls the first links no kernels of the other types. The
 // second is a template, without parameters of its own, for where all are float32 both fit equally well, and then the

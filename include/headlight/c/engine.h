@@ -124,8 +124,8 @@ enum {
   // BF16, of neon, and wanting HEADLIGHT_NUMERICS_FAST: products of matrices of bfloat16 numbers, rounded in another
   // way than the set's, within their bound. What is below 2⁻¹²⁶ counts as 0 in them.
   HEADLIGHT_FEATURE_NEON_BF16 = 32,
-  // AMX-BF16 and AMX-INT8, of avx512, on Linux alone: products of matrices by tile registers, for which the system is
-  // asked, for all of the process and for good. headlight/engine.h says more.
+  // AMX-BF16 and AMX-INT8, of avx512, on Linux alone: products of matrices, and attention over bfloat16, by tile
+  // registers, for which the system is asked, for all of the process and for good. headlight/engine.h says more.
   HEADLIGHT_FEATURE_AMX_BF16 = 64,
   HEADLIGHT_FEATURE_AMX_INT8 = 128
 };
