@@ -174,7 +174,7 @@ void expect_bits_of_packed_keys(const Case& one, bool side_by_side, Seen what, A
   const std::int64_t panel = filled / 2 * table.value_panel;
   std::vector<float> key_panels(Room::count(filled * words)),
       value_panels(Room::count((one.value_dim + 15) / 16 * panel));
-  std::vector<float> block_room(Room::count(table.block_floats(words, one.value_dim)));
+  std::vector<float> block_room(Room::count(kernels::tile_block_floats(words, one.value_dim)));
   for (std::int64_t head = 0; head < one.heads; ++head) {
     table.pack_keys(keys.head(head), one.keys, one.head_dim, key_panels.data());
     table.pack_values(values.head(head), one.keys, one.value_dim, value_panels.data(), panel);
@@ -260,7 +260,7 @@ void expect_bits_of_sweeps(const Case& one, Seen what, bool has_states, Against 
   const std::int64_t filled = kernels::filled_up(one.keys, table.keys_of_step);
   const std::int64_t panel = filled / 2 * table.value_panel;
   const Guarded<float> key_panels(filled * words, side), value_panels((one.value_dim + 15) / 16 * panel, side),
-      room(table.block_floats(words, one.value_dim), side);
+      room(kernels::tile_block_floats(words, one.value_dim), side);
   table.pack_keys(keys.head(0), one.keys, one.head_dim, key_panels.data());
   table.pack_values(values.head(0), one.keys, one.value_dim, value_panels.data(), panel);
   kernels::AttentionBlock block = block_of(one, seen, packed, 0);

@@ -7,12 +7,14 @@
 namespace headlight::kernels {
 
 // Sums of values of a row, and a cache line more: see kTileScoresStride in amx_softmax-inl.h.
-[[nodiscard]] constexpr std::int64_t tile_sums_stride(std::int64_t value_dim) noexcept {
+[[nodiscard]] [[gnu::always_inline]] constexpr std::int64_t tile_sums_stride(std::int64_t value_dim) noexcept {
   return filled_up(value_dim, 32) + 16;
 }
 
-// Scores of two times 32 rows by 128 keys, two times 32 rows of queries, and 32 rows of sums.
-[[nodiscard]] constexpr std::int64_t tile_block_floats(std::int64_t key_words, std::int64_t value_dim) noexcept {
+// What a call wants in the place of scores: those of two times 32 rows by 128 keys, two times 32 rows of queries, and
+// 32 rows of sums. Inlined always: see simd/integers.h.
+[[nodiscard]] [[gnu::always_inline]] constexpr std::int64_t tile_block_floats(std::int64_t key_words,
+                                                                              std::int64_t value_dim) noexcept {
   return 32 * (2 * (128 + 16) + 2 * key_words + tile_sums_stride(value_dim));
 }
 
@@ -32,7 +34,6 @@ inline constexpr int kSweptTileFloats = 2 * 4 * 256;
   of.call_rows = 256;
   of.call_blocks = 4;
   of.key_block = 128;
-  of.block_floats = tile_block_floats;
   of.key_panel = 32;    // two of keys
   of.value_panel = 16;  // one of columns
   of.wide_rows = 0;

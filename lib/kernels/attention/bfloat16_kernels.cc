@@ -39,7 +39,6 @@ const kernels::AttentionKernels pair_attention_kernels = {
     .call_rows = kBlockRows,
     .call_blocks = 1,
     .key_block = 0,
-    .block_floats = nullptr,
     .key_panel = kKeyPanel,
     .value_panel = kValuePanel,
     .wide_rows = kWideRows,

@@ -37,7 +37,6 @@ const kernels::AttentionKernels attention_kernels = {
     .call_rows = kBlockRows,
     .call_blocks = 1,
     .key_block = 0,
-    .block_floats = nullptr,
     .key_panel = kKeyPanel,
     .value_panel = kValuePanel,
     .wide_rows = kWideRows,

@@ -223,12 +223,11 @@ struct AttentionKernels {
   int lanes;
   int query_rows;  // rows of a tile
   // attend_block() takes so many rows, a tile or several, and so many blocks of keys. Of these the size is key_block,
-  // or where that is 0 follows from the head dims. Unless null, block_floats() says how many floats a call wants in
-  // the place of scores.
+  // or where that is 0 follows from the head dims. Where blocks are several, a call wants tile_block_floats() in the
+  // place of scores.
   int call_rows;
   int call_blocks;
   int key_block;
-  std::int64_t (*block_floats)(std::int64_t key_words, std::int64_t value_dim) noexcept;
   int key_panel;    // keys of a panel
   int value_panel;  // columns of a value panel
   // A sweep over one head keeps the sums of so many rows and columns of values in registers from key to key.

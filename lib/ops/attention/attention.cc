@@ -4,11 +4,9 @@
 
 #include "kernels/kernels.h"
 #include "ops/attention/check.h"
-#include "ops/attention/plan.h"
 #include "ops/attention/routes.h"
 #include "ops/attention/short.h"
 #include "ops/empty_views.h"
-#include "runtime/parallel.h"
 
 namespace headlight {
 namespace {
@@ -31,16 +29,6 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
     return ops::attend_short(engine, kName, {query, {key, value}, out, options, sizes, kernels, scale.exponent_scale});
   }
   ops::attend(engine, kName, {query, key, value, out}, options, sizes, kernels, scale);
-}
-
-std::size_t workspace_bytes(const Engine& engine, const AttentionShape& shape) {
-  const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
-  return ops::attention_plan_bytes(engine, kernels::attention_kernels(engine.isa()), sizes);
-}
-
-void reserve(Engine& engine, const AttentionShape& shape) {
-  const std::size_t bytes = workspace_bytes(engine, shape);
-  runtime::reserve_scratch(engine, &bytes, 1, kName);
 }
 
 }  // namespace headlight

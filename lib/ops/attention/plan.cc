@@ -160,9 +160,9 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   const std::int64_t rows = plan.row_block * plan.unit_heads;
   const std::int64_t tile_rows = std::min<std::int64_t>(kernels.query_rows, plan.row_block) * plan.unit_heads;
   const bool in_place = plan.route == AttentionRoute::in_place || plan.route == AttentionRoute::split_keys;
-  plan.scores = plan.for_worker<float>(in_place || kernels.block_floats == nullptr
+  plan.scores = plan.for_worker<float>(in_place || kernels.call_blocks == 1
                                            ? tile_rows * plan.scores_stride
-                                           : kernels.block_floats(plan.key_words, sizes.value_dim));
+                                           : kernels::tile_block_floats(plan.key_words, sizes.value_dim));
   const bool shows_rows = traits.with_probabilities || traits.with_scores;
   const std::int64_t floats_of_key = std::max(sizes.head_dim, plan.key_words);
   plan.panel = plan.for_worker<float>(shows_rows ? kernels.key_panel * floats_of_key + kernels.lanes : 0);
@@ -272,44 +272,6 @@ AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKerne
   plan.partial_out = plan.for_call<float>(partials * plan.padded_value_dim);
   lay_out_saved_rows(sizes, traits, plan);
   return plan;
-}
-
-std::size_t attention_call_bytes(const Engine& engine, const AttentionSizes& sizes, const AttentionOptions& options,
-                                 bool values_aligned) noexcept {
-  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
-  const AttentionScale scale = scale_of(options, sizes.head_dim);
-  if (is_short(kernels, sizes, options, scale)) return short_call_bytes(engine, kernels, sizes, options);
-  AttentionTraits traits = traits_of(options, sizes, scale);
-  traits.values_aligned = values_aligned;
-  return plan_attention(engine, kernels, sizes, traits).borrowed();
-}
-
-std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                 const AttentionSizes& sizes) noexcept {
-  AttentionTraits traits{.with_probabilities = true,
-                         .probability_rows = sizes.query_length,
-                         .copies_queries = true,
-                         .with_mask = true,
-                         .with_bias = true,
-                         .with_slopes = true,
-                         .with_sinks = true,
-                         .with_scores = true,
-                         .with_dropout = true,
-                         .values_aligned = false};
-  std::size_t bytes = most_short_bytes(engine, kernels, sizes);
-  kernels::AttentionKernels narrow = kernels;
-  narrow.sweep_rows = kernels.narrow_sweep_rows;
-  narrow.sweeps_parts = false;
-  for (const bool heads_apart : {false, true}) {
-    traits.heads_apart = heads_apart;
-    bytes = std::max({bytes, plan_attention(engine, kernels, sizes, traits).bytes(),
-                      plan_attention(engine, narrow, sizes, traits).bytes()});
-    if (!engine.features().has(InstructionFeature::amx_bf16)) continue;
-    const kernels::AttentionKernels tiles = kernels::with_shapes_of_tile_registers(kernels);
-    bytes =
-        std::max({bytes, plan_attention(engine, tiles, sizes, traits).bytes(), most_short_bytes(engine, tiles, sizes)});
-  }
-  return bytes;
 }
 
 }  // namespace headlight::ops
