@@ -59,7 +59,7 @@ struct Intervals {
       : begin(static_cast<std::size_t>(one.rows), 0),
         end(static_cast<std::size_t>(one.rows), static_cast<std::int32_t>(one.keys)) {
     for (std::size_t r = 0; r < begin.size(); ++r) {
-      if (seen == Seen::causal) end[r] = static_cast<std::int32_t>(std::max<std::int64_t>(end[r] - 2 * r, 1));
+      if (seen == Seen::causal) end[r] = std::max(end[r] - 2 * static_cast<std::int32_t>(r), 1);
       if (seen != Seen::parts) continue;
       begin[r] = static_cast<std::int32_t>(random.integer(0, one.keys));
       end[r] = static_cast<std::int32_t>(random.integer(begin[r], one.keys));
