@@ -223,7 +223,7 @@ class AmxBlock {
     if (piece.is_last()) {
       to = {buffer, strip.width()};
       float* const c = static_cast<float*>(block_.c) + part.row * block_.c_row_stride + part.column;
-      if (is_in_c && has_sums_of_products(piece)) to = {c, block_.c_row_stride};
+      if (is_in_c && has_sums_of_products(piece) && keeps_to_lines(c)) to = {c, block_.c_row_stride};
       if (is_in_c) {
         ahead.c = reinterpret_cast<const char*>(c);
         ahead.c_bytes = AmxSums{c, block_.c_row_stride}.bytes();
@@ -266,6 +266,13 @@ class AmxBlock {
         store(narrow_to_bf16(load(sums), load(sums + kLanes)), reinterpret_cast<float*>(to));
       }
     }
+  }
+
+  // Whether rows of C from there on cross no cache lines by 16 floats. A tile that is stored across lines takes four
+  // times as long, and vectors from a copy do not; an array of NumPy's begins 16 bytes behind a page.
+  [[nodiscard]] bool keeps_to_lines(const float* c) const noexcept {
+    constexpr std::uintptr_t kLine = 64;
+    return reinterpret_cast<std::uintptr_t>(c) % kLine == 0 && block_.c_row_stride % kLanes == 0;
   }
 
   // Whether C is what the products sum up to, with nothing more to do.
