@@ -36,58 +36,28 @@ HEADLIGHT_INLINE const float* tile_values(const kernels::KeyValueBlock& keys, st
   return keys.value.words() + column * (kernels::filled_up(keys.count, kKeysOfStep) / 2);
 }
 
-// One or two tiles of rows by one or two of columns, `steps` of them: sums in 0 1 over 2 3, A in 4 over 5, B in 6
-// and 7. Strides count floats.
-struct TileOperands {
-  const float* a;
-  std::int64_t a_stride;
-  const float* left;  // tiles of B of 1 KiB, b_step floats from step to step
-  const float* right;
-  std::int64_t b_step;
-};
-
+// The products of `steps` steps, whose tiles of B follow one another, 1 KiB each.
 template <bool kLower, bool kRight>
-HEADLIGHT_INLINE void multiply_tiles(TileOperands at, std::int64_t steps, float* sums, std::int64_t stride) {
-  const std::int64_t a_bytes = at.a_stride * 4, bytes = stride * 4;
-  constexpr std::int64_t kRowBytes = 4 * kAmxWords;
+HEADLIGHT_INLINE void multiply_tiles(AmxOperands at, std::int64_t steps, const AmxSums& sums) {
   write_memory();
-  _tile_zero(0);
-  if constexpr (kRight) _tile_zero(1);
-  if constexpr (kLower) _tile_zero(2);
-  if constexpr (kLower && kRight) _tile_zero(3);
+  amx_begin<kLower, kRight>({nullptr, 0});
   for (std::int64_t k = 0; k < steps; ++k) {
-    _tile_loadd(4, at.a, a_bytes);
-    _tile_loadd(6, at.left, kRowBytes);
-    HEADLIGHT_AMX_PRODUCT(0, 4, 6);
-    if constexpr (kRight) {
-      _tile_loadd(7, at.right, kRowBytes);
-      HEADLIGHT_AMX_PRODUCT(1, 4, 7);
-    }
-    if constexpr (kLower) {
-      _tile_loadd(5, at.a + kAmxRows * at.a_stride, a_bytes);
-      HEADLIGHT_AMX_PRODUCT(2, 5, 6);
-    }
-    if constexpr (kLower && kRight) HEADLIGHT_AMX_PRODUCT(3, 5, 7);
+    amx_step<kLower, kRight>(at);
     at.a += kAmxWords;
-    at.left += at.b_step;
-    at.right += at.b_step;
+    at.left += kTileFloats;
+    at.right += kTileFloats;
   }
-  _tile_stored(0, sums, bytes);
-  if constexpr (kRight) _tile_stored(1, sums + kAmxWords, bytes);
-  if constexpr (kLower) _tile_stored(2, sums + kAmxRows * stride, bytes);
-  if constexpr (kLower && kRight) _tile_stored(3, sums + kAmxRows * stride + kAmxWords, bytes);
+  amx_end<kLower, kRight>(sums);
   write_memory();
 }
 
 // The same of 1 … 32 rows, for which the registers are configured.
-HEADLIGHT_INLINE void multiply_tiles(const TileOperands& at, std::int64_t rows, bool two_columns, std::int64_t steps,
-                                     float* sums, std::int64_t stride) {
+HEADLIGHT_INLINE void multiply_tiles(const AmxOperands& at, std::int64_t rows, bool two_columns, std::int64_t steps,
+                                     const AmxSums& sums) {
   if (rows > kAmxRows) {
-    two_columns ? multiply_tiles<true, true>(at, steps, sums, stride)
-                : multiply_tiles<true, false>(at, steps, sums, stride);
+    two_columns ? multiply_tiles<true, true>(at, steps, sums) : multiply_tiles<true, false>(at, steps, sums);
   } else {
-    two_columns ? multiply_tiles<false, true>(at, steps, sums, stride)
-                : multiply_tiles<false, false>(at, steps, sums, stride);
+    two_columns ? multiply_tiles<false, true>(at, steps, sums) : multiply_tiles<false, false>(at, steps, sums);
   }
 }
 
@@ -97,8 +67,8 @@ inline void tile_scores(const kernels::QueryRows& query, const float* panels, st
   const std::int64_t words = query.head_dim;
   for (std::int64_t j = first; j < last; j += kKeysOfStep) {
     const float* const panel = panels + j * words;
-    multiply_tiles({query.data, query.stride, panel, panel + kAmxWords * words, kTileFloats}, query.count, true,
-                   words / kAmxWords, scores + j, stride);
+    multiply_tiles({query.data, query.stride, panel, panel + kAmxWords * words, kAmxWords}, query.count, true,
+                   words / kAmxWords, {scores + j, stride});
   }
 }
 
@@ -240,9 +210,7 @@ inline void values_exactly(const kernels::AttentionBlock& block, const RowFactor
 inline void attend_tiles(const kernels::AttentionBlock& block) noexcept {
   AmxRegisters registers;
   registers.configure(block.query.count);
-  BlockRange range = range_of(block);
-  range.whole_first = range.whole_last = range.first;
-  range.modified_together = false;
+  const BlockRange range = range_row_by_row(block);
   const StepRange steps = steps_of(range);
   tile_scores(block.query, block.keys.key.words(), steps.first, steps.last, block.scores, block.scores_stride);
 
@@ -263,8 +231,8 @@ inline void attend_tiles(const kernels::AttentionBlock& block) noexcept {
     const float* const left = tile_values(block.keys, column) + steps.first / 2 * kAmxWords;
     const float* const right =
         columns > kAmxWords ? tile_values(block.keys, column + kAmxWords) + steps.first / 2 * kAmxWords : left;
-    multiply_tiles({block.scores + steps.first / 2, block.scores_stride, left, right, kTileFloats}, block.query.count,
-                   columns > kAmxWords, (steps.last - steps.first) / kKeysOfStep, sums, 2 * kAmxWords);
+    multiply_tiles({block.scores + steps.first / 2, block.scores_stride, left, right, kAmxWords}, block.query.count,
+                   columns > kAmxWords, (steps.last - steps.first) / kKeysOfStep, {sums, 2 * kAmxWords});
     for (int h = 0; h < 2; ++h) merge_columns(halves[h], factors[h], column, columns, sums + h * 2 * kTileFloats);
   }
 }

@@ -39,6 +39,14 @@ inline BlockRange range_of(const kernels::AttentionBlock& block) {
   return range;
 }
 
+// The same where maxima and modifiers are each row's own.
+inline BlockRange range_row_by_row(const kernels::AttentionBlock& block) {
+  BlockRange range = range_of(block);
+  range.whole_first = range.whole_last = range.first;
+  range.modified_together = false;
+  return range;
+}
+
 // The maxima of rows without scores, [kBlockRows][kLanes].
 HEADLIGHT_INLINE void clear_maxima(float* maxima) {
   for (int r = 0; r < kBlockRows; ++r) store(broadcast(-kInfinity), maxima + r * kLanes);

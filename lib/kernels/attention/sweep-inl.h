@@ -261,12 +261,7 @@ inline void weigh_short_block(const kernels::AttentionBlock& block) {
   }
 }
 
-inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) {
-  BlockRange range = range_of(sweep.block);
-  range.whole_first = range.whole_last = range.first;
-  range.modified_together = false;
-  return range;
-}
+inline BlockRange range_of_sweep(const kernels::AttentionSweep& sweep) { return range_row_by_row(sweep.block); }
 
 // A head's scores become weights. A call: inlined, it would stand twice in every attend_sweep().
 [[gnu::noinline]] inline RowFactors weigh_head(const kernels::AttentionBlock& block, const BlockRange& range) {

@@ -23,67 +23,6 @@ struct AmxTile;
 // Compilers have these intrinsics with the flags of AMX alone.
 #if defined(HEADLIGHT_AMX_PRODUCT)
 
-// What one or two tiles of rows and one or two of columns are made from. Strides count floats.
-struct AmxOperands {
-  const float* a;
-  std::int64_t a_stride;
-  const float* left;
-  const float* right;
-  std::int64_t b_stride;
-};
-
-// Sums in tiles 0 1 over 2 3, A in 4 over 5, B in 6 and 7.
-template <bool kLower, bool kRight>
-HEADLIGHT_INLINE void amx_step(const AmxOperands& at) {
-  const std::int64_t a_bytes = at.a_stride * 4, b_bytes = at.b_stride * 4;
-  _tile_loadd(6, at.left, b_bytes);
-  _tile_stream_loadd(4, at.a, a_bytes);
-  HEADLIGHT_AMX_PRODUCT(0, 4, 6);
-  if constexpr (kRight) {
-    _tile_loadd(7, at.right, b_bytes);
-    HEADLIGHT_AMX_PRODUCT(1, 4, 7);
-  }
-  if constexpr (kLower) {
-    _tile_stream_loadd(5, at.a + kAmxRows * at.a_stride, a_bytes);
-    HEADLIGHT_AMX_PRODUCT(2, 5, 6);
-  }
-  if constexpr (kLower && kRight) HEADLIGHT_AMX_PRODUCT(3, 5, 7);
-}
-
-// Sums of a tile, or where they go. The stride counts floats.
-struct AmxSums {
-  float* at;
-  std::int64_t stride;
-
-  // Of one row it may be anything.
-  [[nodiscard]] std::int64_t bytes() const noexcept {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) * sizeof(float));
-  }
-};
-
-// Those that were stored; from no memory zeros.
-template <bool kLower, bool kRight>
-HEADLIGHT_INLINE void amx_begin(const AmxSums& sums) {
-  if (sums.at == nullptr) {
-    _tile_zero(0);
-    if constexpr (kRight) _tile_zero(1);
-    if constexpr (kLower) _tile_zero(2);
-    if constexpr (kLower && kRight) _tile_zero(3);
-    return;
-  }
-  _tile_loadd(0, sums.at, sums.bytes());
-  if constexpr (kRight) _tile_loadd(1, sums.at + kAmxWords, sums.bytes());
-  if constexpr (kLower) _tile_loadd(2, sums.at + kAmxRows * sums.stride, sums.bytes());
-  if constexpr (kLower && kRight) _tile_loadd(3, sums.at + kAmxRows * sums.stride + kAmxWords, sums.bytes());
-}
-template <bool kLower, bool kRight>
-HEADLIGHT_INLINE void amx_end(const AmxSums& sums) {
-  _tile_stored(0, sums.at, sums.bytes());
-  if constexpr (kRight) _tile_stored(1, sums.at + kAmxWords, sums.bytes());
-  if constexpr (kLower) _tile_stored(2, sums.at + kAmxRows * sums.stride, sums.bytes());
-  if constexpr (kLower && kRight) _tile_stored(3, sums.at + kAmxRows * sums.stride + kAmxWords, sums.bytes());
-}
-
 // What is fetched into the second-level cache while tiles multiply, some of it in each step. Of B so many rows of
 // words, of one vector or two; of C so many rows of 128 bytes.
 struct AmxAhead {
