@@ -24,15 +24,6 @@ namespace headlight::test::amx_backward_test {
 
 bool has_vectors() { return available_features(Isa::avx512).has(InstructionFeature::avx512_bf16); }
 
-// Operands of bfloat16 but for `out`, in whose place float32 shows what is summed; even dims.
-AttentionCase of_bfloat16(AttentionCase c) {
-  c.head_dim += c.head_dim % 2;
-  c.value_dim += c.value_dim % 2;
-  c.types.fill(NumberType::bfloat16);
-  c.types[3] = NumberType::float32;
-  return c;
-}
-
 class TileGradients {
  public:
   explicit TileGradients(const AttentionCase& c) : call_(floats_, c, {NumberType::bfloat16, {}}, false) {}
@@ -239,7 +230,7 @@ TEST(AmxBackward, ErrsByTheRoundingOfWeightsAndScoreGradients) {
   if (!has_vectors()) GTEST_SKIP() << "no AVX512-BF16 here";
   Engine one({.threads = 1}), three({.threads = 3});
   for (std::uint64_t seed = 1; seed <= count<std::uint64_t>(60, 15) && !HasFailure(); ++seed) {
-    const AttentionCase c = of_bfloat16(random_attention_case(seed, 90));
+    const AttentionCase c = test::of_bfloat16(random_attention_case(seed, 90));
     SCOPED_TRACE(c.line());
     TileGradients gradients(c);
     for_each_error_of_roundings(gradients.problem(), gradients.by(seed % 2 == 0 ? one : three), true, 0,
@@ -252,7 +243,7 @@ TEST(AmxBackward, SameBitsForAnyNumberOfThreads) {
   if (!has_vectors()) GTEST_SKIP() << "no AVX512-BF16 here";
   for (const char* const line : {"seed=2 B=2 Lq=301 Lk=561 Hq=2 Hkv=1 D=16 Dv=24 causal=bottom-right",
                                  "seed=3 B=1 Lq=70 Lk=601 Hq=2 Hkv=2 D=34 Dv=8 bias=1,2,1,601 dropout=0.25"}) {
-    TileGradients gradients(of_bfloat16(AttentionCase::parse(line)));
+    TileGradients gradients(test::of_bfloat16(AttentionCase::parse(line)));
     Engine one({.threads = 1}), three({.threads = 3});
     const GradientTensors<float> expected = gradients.by(one);
     expect_same_gradients(gradients.by(three), expected);
@@ -265,7 +256,7 @@ TEST(AmxBackward, NothingPassesAMask) {
   constexpr std::int64_t kLength = 41;
   Engine engine({.threads = 1});
   TileGradients gradients(
-      of_bfloat16(AttentionCase::parse("seed=7 B=1 Lq=41 Lk=41 Hq=1 Hkv=1 D=20 Dv=12 causal=top-left")));
+      test::of_bfloat16(AttentionCase::parse("seed=7 B=1 Lq=41 Lk=41 Hq=1 Hkv=1 D=20 Dv=12 causal=top-left")));
   BackwardProblem& problem = gradients.problem();
   for (std::int64_t d = 0; d < 20; ++d) problem.in.key(0, kLength - 1, 0, d) = 0;
   const GradientTensors<float> expected = gradients.by(engine);

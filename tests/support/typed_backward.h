@@ -26,6 +26,15 @@ struct BackwardTypes {
   }
 };
 
+// Operands of bfloat16 but for `out`, in whose place float32 shows what is summed; even dims.
+[[nodiscard]] inline AttentionCase of_bfloat16(AttentionCase c) {
+  c.head_dim += c.head_dim % 2;
+  c.value_dim += c.value_dim % 2;
+  c.types.fill(NumberType::bfloat16);
+  c.types[3] = NumberType::float32;
+  return c;
+}
+
 // The operands, each rounded to its type, and `out` and log_sum_exp by float32's attention() over those.
 struct TypedBackward {
   TypedBackward(Engine& engine, const AttentionCase& c, const BackwardTypes& types, bool accumulate)

@@ -41,14 +41,7 @@ std::int64_t key_block_of(const Engine& engine, std::int64_t head_dim, std::int6
       .key_block;
 }
 
-// Operands of bfloat16, but for `out`, and gradients as they are summed.
-AttentionCase of_bfloat16(AttentionCase c) {
-  c.head_dim += c.head_dim % 2;
-  c.value_dim += c.value_dim % 2;
-  c.types.fill(NumberType::bfloat16);
-  c.types[3] = NumberType::float32;
-  return c;
-}
+// Gradients as they are summed.
 constexpr BackwardTypes kSums{NumberType::bfloat16, {}};
 
 void expect_error_of_roundings(const AttentionCase& c, Engine& engine) {
@@ -63,7 +56,7 @@ void expect_error_of_roundings(const AttentionCase& c, Engine& engine) {
 TEST_P(BFloat16AttentionBackward, ErrsByTheRoundingOfWeightsAndScoreGradients) {
   Engine one(options(1)), three(options(3));
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(150, 40) && !HasFailure(); ++seed) {
-    expect_error_of_roundings(of_bfloat16(test::random_attention_case(seed, 110)), seed % 2 == 0 ? one : three);
+    expect_error_of_roundings(test::of_bfloat16(test::random_attention_case(seed, 110)), seed % 2 == 0 ? one : three);
   }
 }
 
@@ -73,7 +66,7 @@ TEST_P(BFloat16AttentionBackward, FULL_ErrsNoMoreOverSeveralBlocksOfKeys) {
     return key_block_of(one, head_dim, value_dim);
   };
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(24, 5) && !HasFailure(); ++seed) {
-    expect_error_of_roundings(of_bfloat16(test::random_case_of_several_blocks(seed, key_block)),
+    expect_error_of_roundings(test::of_bfloat16(test::random_case_of_several_blocks(seed, key_block)),
                               seed % 2 == 0 ? one : three);
   }
 }
@@ -187,7 +180,7 @@ TEST_P(BFloat16AttentionBackward, SumsAreTheDocumentedChains) {
     c.key_length = (blocks - 1) * block + 2 * rows + 5;
     c.head_dim = c.value_dim = dim;
     c.bias = {1, c.query_heads, rows, c.key_length};
-    c = of_bfloat16(c);
+    c = test::of_bfloat16(c);
     SCOPED_TRACE(c.line());
     Chains chains(engine, c, block);
     if (chains.are_multiplied()) chains.expect_documented();
@@ -204,7 +197,7 @@ TEST_P(BFloat16AttentionBackward, SumsAreTheDocumentedChains) {
 TEST_P(BFloat16AttentionBackward, GradientsOfTypesAreTheSumsRounded) {
   Engine one(options(1)), three(options(3));
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(100, 30) && !HasFailure(); ++seed) {
-    const AttentionCase c = of_bfloat16(test::random_attention_case(seed, 70));
+    const AttentionCase c = test::of_bfloat16(test::random_attention_case(seed, 70));
     SCOPED_TRACE(c.line());
     Engine& engine = seed % 2 == 0 ? one : three;
     const BackwardTypes types{NumberType::bfloat16, BackwardTypes::random(seed).gradients};
@@ -223,7 +216,7 @@ TEST_P(BFloat16AttentionBackward, GradientsOfTypesAreTheSumsRounded) {
 
 // On any number of threads, beside other samples or alone, with all gradients or one.
 TEST_P(BFloat16AttentionBackward, BitsDependOnTheCallAlone) {
-  const AttentionCase c = of_bfloat16(AttentionCase::parse(
+  const AttentionCase c = test::of_bfloat16(AttentionCase::parse(
       "seed=2 B=2 Lq=501 Lk=901 Hq=4 Hkv=2 D=16 Dv=24 causal=bottom-right bias=2,4,1,901 dropout=0.25"));
   Engine one(options(1));
   TypedBackward call(one, c, kSums, false);
@@ -245,7 +238,7 @@ TEST_P(BFloat16AttentionBackward, ASampleHasTheBitsThatItHasAlone) {
   Engine one(options(1)), three(options(3));
   for (const std::int64_t sample : {0, 1}) {
     AttentionCase both =
-        of_bfloat16(AttentionCase::parse("seed=8 B=2 Lq=150 Lk=420 Hq=2 Hkv=1 D=34 Dv=64 window=200,20"));
+        test::of_bfloat16(AttentionCase::parse("seed=8 B=2 Lq=150 Lk=420 Hq=2 Hkv=1 D=34 Dv=64 window=200,20"));
     AttentionCase alone = both;
     alone.batch = 1;
     TypedBackward of_both(one, both, kSums, false), of_one(one, alone, kSums, false);
@@ -270,7 +263,7 @@ TEST_P(BFloat16AttentionBackward, ASampleHasTheBitsThatItHasAlone) {
 
 // Without the feature they are float32's, which is another number somewhere.
 TEST_P(BFloat16AttentionBackward, FeaturesDecideTheBits) {
-  const AttentionCase c = of_bfloat16(AttentionCase::parse("seed=4 B=1 Lq=70 Lk=70 Hq=1 Hkv=1 D=16 Dv=16"));
+  const AttentionCase c = test::of_bfloat16(AttentionCase::parse("seed=4 B=1 Lq=70 Lk=70 Hq=1 Hkv=1 D=16 Dv=16"));
   Engine engine(options(1));
   TypedBackward call(engine, c, kSums, false);
   const GradientTensors<float> ours = call.of_types(engine), floats = call.of_floats(engine);
