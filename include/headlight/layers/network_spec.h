@@ -1,0 +1,109 @@
+// What a network of transformer blocks is made of, as plain values. A family of published models is a way to fill these
+// in from its configuration.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "headlight/activation_kind.h"
+#include "headlight/rotary.h"
+
+namespace headlight {
+
+enum class NormKind : std::uint8_t {
+  none,   // y = x: there is no normalisation
+  layer,  // y = (x − mean(x)) / √(var(x) + epsilon) · w + b (Ba et al. 2016)
+  rms,    // y = x / √(mean(x²) + epsilon) · w (Zhang & Sennrich 2019)
+};
+
+struct NormSpec {
+  NormKind kind = NormKind::none;
+  float epsilon = 1e-5f;
+  bool bias = false;  // of NormKind::layer
+  // Whether w = 1 + weight (Gemma), else w = weight.
+  bool one_plus_weight = false;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return kind != NormKind::none; }
+  friend bool operator==(const NormSpec&, const NormSpec&) = default;
+};
+
+// out = W_o · attention(q, k, v) + b_o of the tokens of a sequence; q = W_q x + b_q [heads · head_dim], k, v
+// [key_value_heads · head_dim], of which q and k are then normalised and turned.
+struct AttentionSpec {
+  std::int64_t heads = 1;
+  std::int64_t key_value_heads = 0;  // a divisor of heads; 0: heads
+  std::int64_t head_dim = 0;         // 0: width / heads
+  bool input_bias = false;           // b_q, b_k, b_v
+  bool output_bias = false;          // b_o
+  // Of each head of q and of k, over head_dim; or, with whole_width_norms, of all heads as one row.
+  NormSpec query_norm{};
+  NormSpec key_norm{};
+  bool whole_width_norms = false;
+  RotarySpec rotary{};
+  bool causal = false;
+  // A token sees those at most so many positions before and after it; −1: no limit.
+  std::int64_t window_before = -1;
+  std::int64_t window_after = -1;
+  float scale = 0;    // 0: 1 / √head_dim
+  float softcap = 0;  // 0: none; see AttentionOptions
+  bool sinks = false;
+
+  friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
+};
+
+// W_down · activation(W_up x + b_up) + b_down, or gated: W_down · (activation(W_gate x + b_gate) ∘ (W_up x + b_up)) +
+// b_down (Shazeer 2020).
+struct FeedForwardSpec {
+  std::int64_t hidden_width = 0;  // F
+  Activation activation = Activation::gelu;
+  bool gated = false;
+  bool input_bias = false;   // b_up, b_gate
+  bool output_bias = false;  // b_down
+
+  friend bool operator==(const FeedForwardSpec&, const FeedForwardSpec&) = default;
+};
+
+// Where a part F of a block is normalised: y = sum(x + factor · after(F(before(x)))). BERT has `sum` alone (Post-LN),
+// most models of today `before` alone (Pre-LN), Gemma 3 `before` and `after`.
+struct ResidualSpec {
+  NormSpec before{};
+  NormSpec after{};
+  NormSpec sum{};
+  float factor = 1;
+
+  friend bool operator==(const ResidualSpec&, const ResidualSpec&) = default;
+};
+
+// Attention and then feed-forward, each inside its residual; or parallel: y = x + attention's part of x +
+// feed-forward's part of x (no `sum` then).
+struct BlockSpec {
+  AttentionSpec attention{};
+  ResidualSpec attention_residual{};
+  FeedForwardSpec feed_forward{};
+  ResidualSpec feed_forward_residual{};
+  bool parallel = false;
+
+  friend bool operator==(const BlockSpec&, const BlockSpec&) = default;
+};
+
+// norm(scale · (word[id] + position[p] + token_type[t])), of which each table may be missing but the first.
+struct EmbeddingSpec {
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;    // rows of a table of learned positions; 0: none
+  std::int64_t token_types = 0;  // 0: none
+  float scale = 1;
+  NormSpec norm{};
+
+  friend bool operator==(const EmbeddingSpec&, const EmbeddingSpec&) = default;
+};
+
+struct NetworkSpec {
+  std::int64_t width = 0;  // E
+  EmbeddingSpec embedding{};
+  std::vector<BlockSpec> blocks{};
+  NormSpec last_norm{};  // behind the last block
+
+  friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
+};
+
+}  // namespace headlight
