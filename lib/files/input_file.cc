@@ -11,7 +11,10 @@
 
 #include "headlight/models/errors.h"
 
-namespace headlight::models {
+namespace headlight::files {
+
+using models::FileError;
+
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* action, int error) {
@@ -73,4 +76,4 @@ std::string read_text(const std::string& path, std::uint64_t limit) {
   return text;
 }
 
-}  // namespace headlight::models
+}  // namespace headlight::files

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace headlight::models {
+namespace headlight::files {
 
 // A regular file opened for reading, its size taken once. Pipes, devices and folders are refused: a size that is known
 // before anything is allocated is what bounds the memory of every reader.
@@ -36,4 +36,4 @@ class InputFile {
 // The whole file as bytes; FileError when it holds more than `limit`.
 [[nodiscard]] std::string read_text(const std::string& path, std::uint64_t limit);
 
-}  // namespace headlight::models
+}  // namespace headlight::files

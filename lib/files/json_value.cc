@@ -5,7 +5,12 @@
 
 #include "headlight/models/errors.h"
 
-namespace headlight::models {
+namespace headlight::files {
+
+using models::FileError;
+using models::in_quotes;
+using models::printable;
+
 namespace {
 
 using Json = nlohmann::json;
@@ -341,4 +346,4 @@ void JsonValue::fail(std::string_view key, const std::string& message) const {
   throw FileError(path(), (where.empty() ? "" : where + ".") + printable(key) + " " + message);
 }
 
-}  // namespace headlight::models
+}  // namespace headlight::files

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace headlight::models {
+namespace headlight::files {
 
 // A value of a document, which lives as long as a value of it does. Getters by key are those of an object; each throws
 // FileError naming the file and the key, with those of the objects around it ("model.unk_token"), when the value has
@@ -77,4 +77,4 @@ class JsonValue {
   std::uint32_t node_;
 };
 
-}  // namespace headlight::models
+}  // namespace headlight::files

@@ -9,6 +9,8 @@
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
 // Larger than any model, small enough that products of two stay far below 2⁶³.
 constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
 

@@ -9,6 +9,8 @@
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
 // Gathered from published folders, from the attributes that Transformers 4 and 5 save of BERT's configuration and
 // tokenizer, and from what the modules of sentence-transformers 2 to 6 save.
 // clang-format off

@@ -41,7 +41,7 @@ struct FolderKey {
 // Goes through the members of `object`, which is `prefix` ("normalizer.") in a file of that kind: throws FileError
 // naming the key where one is refused. An unknown key is no error where it is null, nor, where it would be refused, if
 // it is false, {} or []: options that are off. Appends "PATH: KEY" for those that are reported.
-void check_keys(const JsonValue& object, std::string_view file, std::string_view prefix,
+void check_keys(const files::JsonValue& object, std::string_view file, std::string_view prefix,
                 std::vector<std::string>& unknown);
 
 }  // namespace headlight::models

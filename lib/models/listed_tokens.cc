@@ -10,6 +10,8 @@
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
 // Ids by token; of tokens that are the same the last one counts.
 class Vocabulary {
  public:

@@ -20,14 +20,14 @@ struct ListedToken {
   AddedToken token;
   bool has_id = false;
   // Where it was read, for errors. Nowhere: a default of BERT's tokenizer, which may be missing from the table.
-  std::optional<JsonValue> place{};
+  std::optional<files::JsonValue> place{};
   // It is left out where the vocabulary does not have it.
   bool needs_piece = false;
 };
 
 // Of a text, or of an object with `content` and the members of AddedToken; `special` where it says nothing of that.
 // Throws FileError for another value, or a member that is not known.
-[[nodiscard]] ListedToken read_listed_token(const JsonValue& value, bool special);
+[[nodiscard]] ListedToken read_listed_token(const files::JsonValue& value, bool special);
 
 // Tokens in the order in which they are added.
 class ListedTokens {

@@ -8,6 +8,8 @@
 
 namespace headlight::models {
 
+using files::JsonValue;
+
 std::string path_in(const std::string& folder, const std::string& file) {
   return folder.empty() || folder.ends_with('/') ? folder + file : folder + "/" + file;
 }
@@ -43,7 +45,7 @@ bool ModelFolder::has(const std::string& file) const {
 }
 
 std::string ModelFolder::text(const std::string& file, std::uint64_t limit) const {
-  if (!in_memory_) return read_text(path(file), limit);
+  if (!in_memory_) return files::read_text(path(file), limit);
   const std::span<const std::byte> bytes = file_in_memory(file).bytes;
   if (bytes.size() > limit) {
     throw FileError(path(file),

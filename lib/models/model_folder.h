@@ -42,8 +42,8 @@ class ModelFolder {
 
   // All of it. Throw FileError when it is not there, holds more than `limit` bytes or breaks its format.
   [[nodiscard]] std::string text(const std::string& file, std::uint64_t limit) const;
-  [[nodiscard]] JsonValue json(const std::string& file, std::uint64_t limit = kLargestConfig) const;
-  [[nodiscard]] JsonValue json_array(const std::string& file) const;
+  [[nodiscard]] files::JsonValue json(const std::string& file, std::uint64_t limit = kLargestConfig) const;
+  [[nodiscard]] files::JsonValue json_array(const std::string& file) const;
   [[nodiscard]] SafetensorsFile safetensors(const std::string& file) const;
 
   static constexpr std::uint64_t kLargestConfig = std::uint64_t{16} << 20;

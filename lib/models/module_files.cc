@@ -12,6 +12,8 @@
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
 // In the order in which their vectors stand beside each other.
 constexpr std::array<std::pair<const char*, PoolingMode>, 6> kOlderKeys{{
     {"pooling_mode_cls_token", PoolingMode::cls},

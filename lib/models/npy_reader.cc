@@ -32,7 +32,7 @@ struct Opened {
   std::uint64_t data_offset;
 };
 
-Opened open_npy(const InputFile& file) {
+Opened open_npy(const files::InputFile& file) {
   const std::string& path = file.path();
   std::array<unsigned char, 12> start{};
   const auto given = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), start.size()));
@@ -157,7 +157,8 @@ T converted(const std::string& path, Stored stored, std::int64_t index) {
 
 // Calls convert(bytes of one element, its index) for every element of the range, in file order.
 template <class Convert>
-void for_each_element(const InputFile& file, const NpyHeader& header, const Range& range, const Convert& convert) {
+void for_each_element(const files::InputFile& file, const NpyHeader& header, const Range& range,
+                      const Convert& convert) {
   const auto size = static_cast<std::size_t>(header.element_size);
   std::vector<std::byte> piece(size * std::min(kPieceBytes / size, static_cast<std::size_t>(range.count)));
   std::uint64_t offset = range.offset;
@@ -204,8 +205,8 @@ constexpr auto kAsStored = [](auto stored) { return stored; };
 using AsStored = std::remove_const_t<decltype(kAsStored)>;
 
 template <class T, class Stored, class Widen>
-void read_elements(const InputFile& file, const NpyHeader& header, std::span<const Range> ranges, Array<T>& array,
-                   Widen widen) {
+void read_elements(const files::InputFile& file, const NpyHeader& header, std::span<const Range> ranges,
+                   Array<T>& array, Widen widen) {
   FortranOdometer odometer(array.shape);
   const bool reorder = header.fortran_order && header.shape.size() > 1;
   std::size_t next = 0;
@@ -232,7 +233,8 @@ double relative_change(double stored, float value) {
 
 // True when `header` holds what a T can be read from; the values are then read.
 template <class T>
-bool read_values(const InputFile& file, const NpyHeader& header, std::span<const Range> ranges, Array<T>& array) {
+bool read_values(const files::InputFile& file, const NpyHeader& header, std::span<const Range> ranges,
+                 Array<T>& array) {
   const int size = header.element_size;
   if constexpr (std::is_same_v<T, float>) {
     if (header.kind != 'f') return false;
@@ -265,7 +267,7 @@ bool read_values(const InputFile& file, const NpyHeader& header, std::span<const
 }
 
 template <class T>
-Array<T> read_selected(const InputFile& file, const NpyHeader& header, const Selection& selection) {
+Array<T> read_selected(const files::InputFile& file, const NpyHeader& header, const Selection& selection) {
   // The header's elements may be smaller than a T. Axes of no extent do not excuse the others here either.
   auto bytes = static_cast<std::int64_t>(sizeof(T));
   for (const std::int64_t extent : selection.shape) {

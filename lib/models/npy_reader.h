@@ -31,7 +31,7 @@ class NpyReader {
   [[nodiscard]] Array<T> read_rows(std::size_t axis, std::span<const RowRun> runs) const;
 
  private:
-  InputFile file_;
+  files::InputFile file_;
   std::uint64_t data_offset_ = 0;
   NpyHeader header_;
 };

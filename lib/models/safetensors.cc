@@ -35,7 +35,7 @@ std::size_t element_count(const SafetensorsEntry& entry) {
 
 struct SafetensorsFile::State {
   std::string path;
-  std::shared_ptr<InputFile> file;  // none where the bytes are somebody else's
+  std::shared_ptr<files::InputFile> file;  // none where the bytes are somebody else's
   std::vector<SafetensorsEntry> entries;
   std::map<std::string_view, std::size_t> by_name;  // keys lie in `entries`; no hash, for names are anybody's
   std::map<std::string, std::string> metadata;
@@ -44,7 +44,7 @@ struct SafetensorsFile::State {
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
-  state_->file = std::make_shared<InputFile>(path);
+  state_->file = std::make_shared<files::InputFile>(path);
   parse(state_->file->map());
 }
 

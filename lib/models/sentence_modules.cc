@@ -12,6 +12,8 @@
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
 constexpr std::string_view kNamespace = "sentence_transformers.";
 constexpr const char* kPooling = "1_Pooling";  // where folders without modules.json have it
 constexpr const char* kDense = "2_Dense";

@@ -154,7 +154,7 @@ class Tokenizer::State::Ids final : public WordSink {
 };
 
 Tokenizer Tokenizer::read(const std::string& path, const TokenizerOptions& options) {
-  return {vocabulary_lines(read_text(path, kLargestVocabularyFile), path), options, path};
+  return {vocabulary_lines(files::read_text(path, kLargestVocabularyFile), path), options, path};
 }
 
 Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options, std::string_view source)

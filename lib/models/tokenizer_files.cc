@@ -15,6 +15,8 @@
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
 // What a tokenizer_class makes of tokenizer.json beside tokenizer_config.json.
 enum class Class : std::uint8_t {
   bert,     // takes its vocabulary and its added tokens alone, and options from tokenizer_config.json

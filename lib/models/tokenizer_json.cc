@@ -12,6 +12,8 @@
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
 JsonValue needed(const JsonValue& document, const char* key) {
   const auto value = document.object(key);
   if (!value) document.fail(key, "is missing, expected that of BERT");

@@ -19,7 +19,7 @@
 
 namespace headlight::text {
 
-using models::JsonValue;
+using files::JsonValue;
 
 // Ids are below that.
 inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;

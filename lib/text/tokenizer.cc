@@ -38,7 +38,7 @@ Tokenizer Tokenizer::read(const std::string& path) {
     file += file.ends_with('/') ? "" : "/";
     file += "tokenizer.json";
   }
-  return parse(models::read_text(file, JsonValue::kLargestFile), file);
+  return parse(files::read_text(file, JsonValue::kLargestFile), file);
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, std::string_view source) {

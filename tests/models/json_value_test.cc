@@ -8,6 +8,7 @@
 
 namespace headlight::models::json_value_test {
 
+using files::JsonValue;
 using test::contains;
 using test::file_error;
 
