@@ -2,7 +2,7 @@
 # The command line's rooms keep the same order among themselves.
 cmake_minimum_required(VERSION 3.25)
 
-set(floors simd runtime kernels ops layers c baseline analysis files text models)
+set(floors simd runtime storage kernels ops layers c baseline analysis files text models)
 set(problems "")
 
 # check(FOLDER ALLOWED…): quoted includes in FOLDER name a file beside it, a public header or an allowed floor.
@@ -34,7 +34,7 @@ foreach(floor IN LISTS floors)
   check(lib/${floor} ${allowed})
 endforeach()
 # Over the engine, beside analysis and models.
-check(lib/mpi simd runtime kernels ops layers c mpi)
+check(lib/mpi simd runtime storage kernels ops layers c mpi)
 check(lib/reference reference)
 check(include headlight/models)
 check(tools/headlight ${floors} headlight/models reference tools)
