@@ -40,6 +40,7 @@ double exact(const std::string& function, double x) {
   if (function == "log") return std::log(x);
   if (function == "gelu") return reference::gelu(x);
   if (function == "gelu_tanh") return reference::gelu_tanh(x);
+  if (function == "silu") return reference::silu(x);
   return std::exp2(x);
 }
 

@@ -29,6 +29,7 @@ const VectorFunction vector_functions[kVectorFunctions] = {
     {"exp", apply<exp>, bench::kExpOperations},
     {"log", apply<log>, bench::kLogOperations},
     {"gelu", apply<gelu>, bench::kGeluOperations},
-    {"gelu_tanh", apply<gelu_tanh>, bench::kGeluTanhOperations}};
+    {"gelu_tanh", apply<gelu_tanh>, bench::kGeluTanhOperations},
+    {"silu", apply<silu>, bench::kSiluOperations}};
 
 }  // namespace headlight::HEADLIGHT_TARGET

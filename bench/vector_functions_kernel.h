@@ -11,6 +11,6 @@ struct VectorFunction {
   int operations;  // harness/element_operations.h
 };
 
-inline constexpr int kVectorFunctions = 6;
+inline constexpr int kVectorFunctions = 7;
 
 }  // namespace headlight

@@ -13,8 +13,8 @@ namespace headlight {
 HEADLIGHT_API void activate(Engine& engine, Activation activation, const TypedView<2>& x, const MutableTypedView<2>& y);
 
 // The gradient by x of a sum whose gradient by activate(x) is y_gradient: x_gradient = y_gradient ∘ activation′(x); all
-// [N, E]. x_gradient may be x or y_gradient. At 0 relu′ is 0; for a NaN it is 1, as in PyTorch. GELU's derivatives are
-// off by at most 3e-7.
+// [N, E]. x_gradient may be x or y_gradient. At 0 relu′ is 0; for a NaN it is 1, as in PyTorch. The derivatives
+// of GELU and SiLU are off by at most 3e-7.
 HEADLIGHT_API void activate_backward(Engine& engine, Activation activation, const TypedView<2>& x,
                                      const TypedView<2>& y_gradient, const MutableTypedView<2>& x_gradient);
 

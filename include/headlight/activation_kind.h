@@ -11,9 +11,10 @@ enum class Activation : std::uint8_t {
   relu,       // max(x, 0)
   gelu,       // x · Φ(x), Φ the normal distribution function (Hendrycks & Gimpel 2016; BERT)
   gelu_tanh,  // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))) (GPT-2's "gelu_new")
+  silu,       // x · σ(x), σ(x) = 1 / (1 + e⁻ˣ) (Hendrycks & Gimpel 2016; SwiGLU)
 };
 
 // Every value up to this one is an activation.
-inline constexpr Activation kLastActivation = Activation::gelu_tanh;
+inline constexpr Activation kLastActivation = Activation::silu;
 
 }  // namespace headlight

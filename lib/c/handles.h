@@ -108,11 +108,10 @@ inline Merge merge_of(const char* operation, headlight_merge value) {
   return enumerated<Merge>(operation, "merge", value, HEADLIGHT_MERGE_CONCATENATE, HEADLIGHT_MERGE_GATED_BY_ELEMENT);
 }
 
-static_assert(static_cast<int>(kLastActivation) == HEADLIGHT_ACTIVATION_GELU_TANH - HEADLIGHT_ACTIVATION_NONE);
+static_assert(static_cast<int>(kLastActivation) == HEADLIGHT_ACTIVATION_SILU - HEADLIGHT_ACTIVATION_NONE);
 
 inline Activation named_activation(const char* operation, headlight_activation value) {
-  return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE,
-                                HEADLIGHT_ACTIVATION_GELU_TANH);
+  return enumerated<Activation>(operation, "activation", value, HEADLIGHT_ACTIVATION_NONE, HEADLIGHT_ACTIVATION_SILU);
 }
 
 // `otherwise` stands for HEADLIGHT_ACTIVATION_DEFAULT.

@@ -16,11 +16,13 @@ struct ActivationName {
   const char* name;
   Activation activation;
 };
-inline constexpr std::array<ActivationName, 5> kActivationNames = {{{"gelu", Activation::gelu},
+inline constexpr std::array<ActivationName, 7> kActivationNames = {{{"gelu", Activation::gelu},
                                                                     {"gelu_python", Activation::gelu},
                                                                     {"gelu_new", Activation::gelu_tanh},
                                                                     {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                                                    {"relu", Activation::relu}}};
+                                                                    {"relu", Activation::relu},
+                                                                    {"silu", Activation::silu},
+                                                                    {"swish", Activation::silu}}};
 
 struct BertConfig {
   EncoderOptions encoder;

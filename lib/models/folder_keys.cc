@@ -21,7 +21,7 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
     {"config.json", "num_attention_heads", Treatment::read, "", ""},
     {"config.json", "intermediate_size", Treatment::read, "", ""},
-    {"config.json", "hidden_act", Treatment::read, "", "`gelu`, `gelu_python`, `gelu_new`, `gelu_pytorch_tanh`, `relu`; `gelu` where it is missing"},
+    {"config.json", "hidden_act", Treatment::read, "", "`gelu`, `gelu_python`, `gelu_new`, `gelu_pytorch_tanh`, `relu`, `silu`, `swish`; `gelu` where it is missing"},
     {"config.json", "max_position_embeddings", Treatment::read, "", "also the longest text"},
     {"config.json", "type_vocab_size", Treatment::read, "", "2 where it is missing"},
     {"config.json", "layer_norm_eps", Treatment::read, "", "1e-12 where it is missing"},

@@ -30,6 +30,13 @@ Scalar gelu_tanh(Scalar x) {
   return x / 2 * (1 + std::tanh(inner));
 }
 
+// x / (1 + e⁻ˣ)
+template <class Scalar>
+Scalar silu(Scalar x) {
+  if (x == -std::numeric_limits<Scalar>::infinity()) return -Scalar{0};
+  return x / (1 + std::exp(-x));
+}
+
 template <class Scalar>
 Scalar activate(Activation activation, Scalar x) {
   switch (activation) {
@@ -41,6 +48,8 @@ Scalar activate(Activation activation, Scalar x) {
       return gelu(x);
     case Activation::gelu_tanh:
       return gelu_tanh(x);
+    case Activation::silu:
+      return silu(x);
   }
   return x;
 }
@@ -62,6 +71,11 @@ Scalar activation_derivative(Activation activation, Scalar x) {
       const Scalar cubic = static_cast<Scalar>(0.044715);
       const Scalar tanh = std::tanh(root * (x + cubic * x * x * x));
       return (1 + tanh) / 2 + x / 2 * (1 - tanh * tanh) * root * (1 + 3 * cubic * x * x);
+    }
+    case Activation::silu: {
+      // σ(x) (1 + x σ(−x))
+      const Scalar sigmoid = 1 / (1 + std::exp(-x)), other = 1 / (1 + std::exp(x));
+      return sigmoid * (1 + x * other);
     }
   }
   return 1;

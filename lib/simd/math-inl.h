@@ -226,4 +226,24 @@ HEADLIGHT_INLINE Vec gelu_tanh_derivative(Vec x) {
   return select(less(x, zero()), d, sub(one, d));
 }
 
+// x σ(x) = x / (1 + e⁻ˣ): at most 2.5 ULP for x ≥ 0 and 4 ULP for −1 ≤ x < 0; a relative error of at most 4e-6 below,
+// down to 1e-36; exactly +0 for x ≤ −87 and −∞.
+HEADLIGHT_INLINE Vec silu(Vec x) {
+  // = max(x, 0) − a t / (1 + t), a = |x|, t = e⁻ᵃ: nothing cancels. No power becomes subnormal, as in gelu.
+  const Vec a = abs_or_zero_from(x, 87.0f);
+  const Vec t = exp_nonpositive(neg(a));
+  return fnma(a, div(t, add(broadcast(1.0f), t)), relu(x));
+}
+
+// The derivative of silu, within 3e-7; NaN for NaN. With r = t / (1 + t) = σ(−a) it is 1 − d for x ≥ 0 and d below, d =
+// r − a r (1 − r).
+HEADLIGHT_INLINE Vec silu_derivative(Vec x) {
+  const Vec one = broadcast(1.0f);
+  const Vec a = min(broadcast(87.0f), abs(x));
+  const Vec t = exp_nonpositive(neg(a));
+  const Vec r = div(t, add(one, t));
+  const Vec d = fnma(mul(r, sub(one, r)), a, r);
+  return select(less(x, zero()), d, sub(one, d));
+}
+
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -28,9 +28,9 @@ constexpr const char* kName = "matmul";
 constexpr const char* kPack = "pack";
 constexpr std::array kWords{EngineWord{"c", "out"}};
 
-constexpr std::array kActivations{Name<Activation>{"relu", Activation::relu},
-                                  Name<Activation>{"gelu", Activation::gelu},
-                                  Name<Activation>{"gelu_tanh", Activation::gelu_tanh}};
+constexpr std::array kActivations{
+    Name<Activation>{"relu", Activation::relu}, Name<Activation>{"gelu", Activation::gelu},
+    Name<Activation>{"gelu_tanh", Activation::gelu_tanh}, Name<Activation>{"silu", Activation::silu}};
 
 // Products, one of each sample, of matrices as they are stored.
 template <class View>
@@ -232,7 +232,8 @@ void define_products(nb::module_& module) {
       "a [M, K] or [B, M, K]; b [K, N], [B, K, N] or what pack() made; bias [N] -> [M, N] or [B, M, N]. float32; out\n"
       "may be bfloat16, too, and a beside a packed b of bfloat16, int8 or int4. Either matrix may be a transpose "
       "(x.T).\n"
-      "activation: None, 'relu', 'gelu' (with erf) or 'gelu_tanh'. A row's bits depend on the row alone, not on M,\n"
+      "activation: None, 'relu', 'gelu' (with erf), 'gelu_tanh' or 'silu'. A row's bits depend on the row alone, not "
+      "on M,\n"
       "threads or the batch.",
       argument("a"), argument("b"), nb::kw_only(), argument("bias") = nb::none(), argument("activation") = nb::none(),
       argument("out") = nb::none(), argument("engine") = nb::none());

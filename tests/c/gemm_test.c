@@ -117,8 +117,8 @@ static void refusals(void) {
   REFUSED("stride 2", headlight_gemm(engine, &left, &right, &out, NULL, &error));
   left.strides = NULL;
 
-  headlight_gemm_options options = {.struct_size = sizeof options, .activation = 5};
-  REFUSED("activation is 5", headlight_gemm(engine, &left, &right, &out, &options, &error));
+  headlight_gemm_options options = {.struct_size = sizeof options, .activation = 6};
+  REFUSED("activation is 6", headlight_gemm(engine, &left, &right, &out, &options, &error));
   options.activation = HEADLIGHT_ACTIVATION_DEFAULT;
   const headlight_tensor short_bias = TENSOR(bias, kN - 1);
   options.bias = &short_bias;

@@ -12,19 +12,20 @@ static int matches(void) { return worst(y, expected, kRows * kColumns) < 2e-6; }
 
 static void activations(void) {
   const headlight_activation all[] = {HEADLIGHT_ACTIVATION_NONE, HEADLIGHT_ACTIVATION_RELU, HEADLIGHT_ACTIVATION_GELU,
-                                      HEADLIGHT_ACTIVATION_GELU_TANH};
-  for (int which = 0; which < 4; ++which) {
+                                      HEADLIGHT_ACTIVATION_GELU_TANH, HEADLIGHT_ACTIVATION_SILU};
+  for (int which = 0; which < 5; ++which) {
     for (int n = 0; n < kRows * kColumns; ++n) {
       const double z = (double)x[n];
       const double cubic = 0.79788456080286536 * (z + 0.044715 * z * z * z);
-      const double values[] = {z, z > 0 ? z : 0, z / 2 * (1 + erf(z / sqrt(2.0))), z / 2 * (1 + tanh(cubic))};
+      const double values[] = {z, z > 0 ? z : 0, z / 2 * (1 + erf(z / sqrt(2.0))), z / 2 * (1 + tanh(cubic)),
+                               z / (1 + exp(-z))};
       expected[n] = values[which];
     }
     WORKS(headlight_activate(engine, all[which], &in, &out, &error));
     CHECK(matches());
   }
   REFUSED("activation is 0", headlight_activate(engine, HEADLIGHT_ACTIVATION_DEFAULT, &in, &out, &error));
-  REFUSED("activation is 5", headlight_activate(engine, 5, &in, &out, &error));
+  REFUSED("activation is 6", headlight_activate(engine, 6, &in, &out, &error));
   REFUSED("engine", headlight_activate(NULL, HEADLIGHT_ACTIVATION_RELU, &in, &out, &error));
   REFUSED("x is", headlight_activate(engine, HEADLIGHT_ACTIVATION_RELU, NULL, &out, &error));
   REFUSED("y is", headlight_activate(engine, HEADLIGHT_ACTIVATION_RELU, &in, NULL, &error));

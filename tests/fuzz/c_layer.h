@@ -81,8 +81,7 @@ class CLayer {
         options.struct_size = struct_size(bytes, sizeof options);
         options.width = size_of(bytes, width_);
         options.hidden_width = size_of(bytes, inner_);
-        options.activation =
-            static_cast<headlight_activation>(bytes.wild(bytes.integer(0, HEADLIGHT_ACTIVATION_GELU_TANH)));
+        options.activation = static_cast<headlight_activation>(bytes.wild(bytes.integer(0, HEADLIGHT_ACTIVATION_SILU)));
         options.dropout = &dropout_;
         return headlight_feed_forward_create(&options, &layer_, &error);
       }

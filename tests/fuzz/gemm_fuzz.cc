@@ -54,8 +54,7 @@ struct Product {
       residual.draw(bytes, shape(m, n), Floats::Kind::input, random, numbers);
       options.residual = residual.get();
     }
-    options.activation =
-        static_cast<headlight_activation>(bytes.wild(bytes.integer(0, HEADLIGHT_ACTIVATION_GELU_TANH)));
+    options.activation = static_cast<headlight_activation>(bytes.wild(bytes.integer(0, HEADLIGHT_ACTIVATION_SILU)));
     const std::uint8_t twist = bytes.byte();
     if (twist == 255) options.struct_size = struct_size(bytes, options.struct_size);
     if (twist == 254) c.tensor() = a.tensor();

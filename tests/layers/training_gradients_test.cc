@@ -44,7 +44,7 @@ TEST_P(TrainingGradientsTest, LinearAndLayerNorm) {
 TEST_P(TrainingGradientsTest, FeedForward) {
   Engine engine(options());
   Random random(2);
-  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
     for (const float probability : {0.0f, 0.3f}) {
       FeedForward layer({.width = 6, .hidden_width = 11, .activation = activation, .dropout = probability});
       randomize(layer, random);

@@ -13,7 +13,8 @@ namespace headlight::test::transformer_test {
 using TransformerTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TransformerTest);
 
-constexpr std::array<Activation, 3> kActivations = {Activation::relu, Activation::gelu, Activation::gelu_tanh};
+constexpr std::array<Activation, 4> kActivations = {Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                                    Activation::silu};
 
 // Both norms, every activation, with and without bias.
 template <class Check>

@@ -15,7 +15,8 @@ Tensor<double, 2> numbers(Random& random, std::int64_t rows, std::int64_t column
 
 TEST(GradientTwins, Activations) {
   Random random(1);
-  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
     Tensor<double, 2> x = numbers(random, 20, 20, 2.0f);
     const Tensor<double, 2> weights = numbers(random, 20, 20);
     Tensor<double, 2> gradient(x.shape());

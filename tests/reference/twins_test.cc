@@ -72,7 +72,9 @@ TEST(ReferenceTest, ActivationsAtKnownPoints) {
   EXPECT_EQ(reference::relu(2.0), 2);
   EXPECT_NEAR(reference::gelu(1.0), 0.84134474606854293, kTolerance);  // Φ(1)
   EXPECT_NEAR(reference::gelu_tanh(1.0), 0.84119199060827676, kTolerance);
-  for (const Activation one : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
+  EXPECT_NEAR(reference::silu(1.0), 0.73105857863000490, kTolerance);  // σ(1)
+  for (const Activation one :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
     EXPECT_EQ(reference::activate(one, 0.0), 0);
     EXPECT_EQ(reference::activate(one, kInfinity), kInfinity);
     EXPECT_EQ(reference::activate(one, -kInfinity), one == Activation::none ? -kInfinity : 0);

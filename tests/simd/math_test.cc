@@ -27,6 +27,9 @@ double gelu_tanh_derivative_exact(double x) {
   return s + x * across * 2.0 * root * (1.0 + 3.0 * 0.044715 * x * x);
 }
 
+double silu_exact(double x) { return x / (1.0 + std::exp(-x)); }
+double silu_derivative_exact(double x) { return (1.0 + x / (1.0 + std::exp(x))) / (1.0 + std::exp(-x)); }
+
 // On [from, to] the error is at most `ulp` (`ulp_without_fma` where that is another bound), or `relative` to the value,
 // or `absolute`: one of them is enough.
 struct Row {
@@ -69,6 +72,13 @@ constexpr Row kRows[] = {
      3e-7},
     {"gelu_tanh_derivative, −8 … 8", &VectorProbe::gelu_tanh_derivative, gelu_tanh_derivative_exact, -8, 8, 0, 0, 0,
      3e-7},
+    {"silu, x ≥ 0", &VectorProbe::silu, silu_exact, 0.0f, std::numeric_limits<float>::max(), 2.5},
+    {"silu, 0.01 … 20", &VectorProbe::silu, silu_exact, 0.01f, 20.0f, 2.5},
+    {"silu, −1 … −0", &VectorProbe::silu, silu_exact, -1.0f, -0.0f, 4.0},
+    {"silu, −30 … −1", &VectorProbe::silu, silu_exact, -30.0f, -1.0f, 0, 0, 4e-6},
+    {"silu, x ≤ −30", &VectorProbe::silu, silu_exact, -1e12f, -30.0f, 0, 0, 1e-5, 1.5e-36},
+    {"silu_derivative", &VectorProbe::silu_derivative, silu_derivative_exact, -1e12f, 1e12f, 0, 0, 0, 3e-7},
+    {"silu_derivative, −20 … 20", &VectorProbe::silu_derivative, silu_derivative_exact, -20, 20, 0, 0, 0, 3e-7},
 };
 
 // Floats in their order, as integers.
@@ -216,6 +226,11 @@ constexpr Exact kExact[] = {
     {"gelu_tanh", &VectorProbe::gelu_tanh, -9.9f, 0.0f},
     {"gelu_tanh", &VectorProbe::gelu_tanh, kInfinity, kInfinity},
     {"gelu_tanh", &VectorProbe::gelu_tanh, -kInfinity, 0.0f},
+    {"silu", &VectorProbe::silu, 0.0f, 0.0f},
+    {"silu", &VectorProbe::silu, 100.0f, 100.0f},
+    {"silu", &VectorProbe::silu, -87.0f, 0.0f},
+    {"silu", &VectorProbe::silu, kInfinity, kInfinity},
+    {"silu", &VectorProbe::silu, -kInfinity, 0.0f},
 };
 
 TEST_F(MathTest, IsExactWhereItSaysSo) {

@@ -19,8 +19,10 @@
   X(relu)                  \
   X(gelu)                  \
   X(gelu_tanh)             \
+  X(silu)                  \
   X(gelu_derivative)       \
-  X(gelu_tanh_derivative)
+  X(gelu_tanh_derivative)  \
+  X(silu_derivative)
 #define HEADLIGHT_BINARY(X) \
   X(add)                    \
   X(sub)                    \
@@ -81,6 +83,8 @@ struct VectorProbe {
   float (*sum_of_lanes)(const float* from);
   float (*max_of_lanes)(const float* from);
   void (*transpose)(const float* from, float* out);
+  // Null in the scalar back end.
+  void (*pairs)(const float* from, float* swapped, float* first, float* second);
   // By vectors of int32, carried as the bits of floats: a + b, a − b, a & b, a << 5, a >> 5, all ones (−1).
   void (*integers)(const float* a, const float* b, float* sum, float* difference, float* conjunction, float* left,
                    float* right, float* minus_one);

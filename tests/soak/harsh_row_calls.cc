@@ -41,7 +41,8 @@ void visit_rows(const Visit& visit) {
     const std::string name = std::to_string(columns) + " columns";
     visit("softmax of " + name, [&](Engine& engine) { softmax(engine, x, y); });
     visit("softmax_backward of " + name, [&](Engine& engine) { softmax_backward(engine, y, y_gradient, x_gradient); });
-    for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
+    for (const Activation activation :
+         {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
       visit("activate " + std::to_string(static_cast<int>(activation)) + " of " + name,
             [&](Engine& engine) { activate(engine, activation, x, y); });
       const View<const float, 2> finite(x.data() + 4 * columns, {5, columns}), upper(y_gradient.data(), {5, columns});
@@ -119,7 +120,8 @@ void visit_products(const Visit& visit) {
           std::vector<float> bias(static_cast<std::size_t>(columns), -20.0f);
           const std::string name = std::string(headlight::name(type)) + " " + std::to_string(rows) + " x " +
                                    std::to_string(columns) + " x " + std::to_string(depth);
-          for (const Activation activation : {Activation::none, Activation::gelu, Activation::gelu_tanh}) {
+          for (const Activation activation :
+               {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
             visit(name, [&](Engine& engine) {
               const PackedMatrix packed(engine, b, Transpose::no, type);
               gemm(engine, a, packed, c, {.bias = bias, .activation = activation});

@@ -12,7 +12,7 @@ using test::GemmCase;
 using test::GemmOperands;
 using test::Matrix;
 
-constexpr const char* kActivations[] = {"none", "relu", "gelu", "gelu_tanh"};
+constexpr const char* kActivations[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
 constexpr const char* kTransposes[] = {"no", "yes"};
 
 // Of B, and whether it is packed.

@@ -44,7 +44,7 @@ class RowsCase : public Case {
 
  protected:
   void visit(Fields& fields) override {
-    static constexpr const char* kActivations[] = {"none", "relu", "gelu", "gelu_tanh"};
+    static constexpr const char* kActivations[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
     fields.number("rows", rows, std::int64_t{1});
     fields.number("columns", columns, std::int64_t{1});
     fields.number("gap", gap, std::int64_t{0});

@@ -15,6 +15,7 @@ enum {
   HEADLIGHT_ACTIVATION_RELU = 2,       // max(x, 0)
   HEADLIGHT_ACTIVATION_GELU = 3,       // x · Φ(x), Φ the normal distribution function
   HEADLIGHT_ACTIVATION_GELU_TANH = 4,  // x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³)))
+  HEADLIGHT_ACTIVATION_SILU = 5,       // x / (1 + e⁻ˣ)
 };
 
 // What a product may do beside multiplying.

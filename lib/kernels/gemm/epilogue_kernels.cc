@@ -15,6 +15,8 @@ HEADLIGHT_INLINE Vec gemm_activate(Vec v) {
     return gelu(v);
   } else if constexpr (kActivation == Activation::gelu_tanh) {
     return gelu_tanh(v);
+  } else if constexpr (kActivation == Activation::silu) {
+    return silu(v);
   } else {
     static_assert(kActivation == Activation::none);
     return v;
@@ -58,6 +60,8 @@ void gemm_finish_as(const kernels::GemmFinish& tile) noexcept {
       return gemm_finish<Activation::gelu, Numbers>(tile);
     case Activation::gelu_tanh:
       return gemm_finish<Activation::gelu_tanh, Numbers>(tile);
+    case Activation::silu:
+      return gemm_finish<Activation::silu, Numbers>(tile);
   }
 }
 

@@ -32,7 +32,14 @@ inline void activate(Activation activation, kernels::Rows<const float> x, kernel
       return with([](Vec v) { return gelu(v); });
     case Activation::gelu_tanh:
       return with([](Vec v) { return gelu_tanh(v); });
+    case Activation::silu:
+      return with([](Vec v) { return silu(v); });
   }
+}
+
+inline void multiply_rows(kernels::Rows<const float> a, kernels::Rows<const float> b, kernels::Rows<float> y,
+                          std::int64_t rows, std::int64_t columns) noexcept {
+  map_rows([](Vec one, Vec other) { return mul(one, other); }, y, rows, columns, a, b);
 }
 
 inline void activate_backward(Activation activation, kernels::Rows<const float> x,
@@ -48,6 +55,8 @@ inline void activate_backward(Activation activation, kernels::Rows<const float> 
       return with([](Vec v, Vec gradient) { return mul(gradient, gelu_derivative(v)); });
     case Activation::gelu_tanh:
       return with([](Vec v, Vec gradient) { return mul(gradient, gelu_tanh_derivative(v)); });
+    case Activation::silu:
+      return with([](Vec v, Vec gradient) { return mul(gradient, silu_derivative(v)); });
   }
 }
 

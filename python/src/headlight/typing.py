@@ -22,7 +22,7 @@ Integers: TypeAlias = Iterable[int] | npt.NDArray[np.integer[Any]] | Array
 Alignment: TypeAlias = Literal["top_left", "bottom_right"]
 MaskMeans: TypeAlias = Literal["attend", "ignore"]
 Window: TypeAlias = tuple[int | None, int | None]
-Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh"]
+Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "int8", "int4"]
 # What may be given for one: the short names, too, as many command lines have it.
 PrecisionLike: TypeAlias = Precision | Literal["fp32", "bf16", "fp16"]

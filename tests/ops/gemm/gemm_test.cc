@@ -134,7 +134,8 @@ TEST_P(GemmTest, BetaOfZeroNeverReadsC) {
 TEST_P(GemmTest, NotANumberPropagates) {
   Engine engine(options());
   Random random(5);
-  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
     for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
       for (const float alpha : {0.0f, 1.0f}) {
         Matrix a(random, 14, 9, 0), b(random, 9, 35, 0), c(random, 14, 35, 0);

@@ -11,8 +11,8 @@ namespace headlight::test::activation_test {
 using ActivationTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(ActivationTest);
 
-constexpr std::array<Activation, 4> kActivations = {Activation::none, Activation::relu, Activation::gelu,
-                                                    Activation::gelu_tanh};
+constexpr std::array<Activation, 5> kActivations = {Activation::none, Activation::relu, Activation::gelu,
+                                                    Activation::gelu_tanh, Activation::silu};
 
 TEST_P(ActivationTest, AgreesWithTheTwinOnRaggedRows) {
   Engine engine(options());

@@ -49,7 +49,8 @@ testing::AssertionResult agrees(const Rows& rows, Function twin) {
 TEST_P(RowGradientsTest, ActivationsAgreeWithTheTwin) {
   Engine engine(options());
   Random random(1);
-  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
     for (const std::int64_t columns : kRowLengths) {
       SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", " << columns);
       Rows rows(random, 3, columns);

@@ -26,7 +26,8 @@ using TypedRows = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(TypedRows);
 
 constexpr std::int64_t kRows = 3;
-constexpr std::array kActivations = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh};
+constexpr std::array kActivations = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                     Activation::silu};
 
 // f(type of an input, of another, of the output): each two of them in every combination of two types.
 template <class Function>
@@ -120,7 +121,7 @@ TEST_P(TypedRows, Activations) {
   Random random(3);
   for_types([&](NumberType of_x, NumberType of_other, NumberType of_y) {
     for (const std::int64_t columns : kRowLengths) {
-      const Activation activation = kActivations[static_cast<std::size_t>(random.integer(0, 3))];
+      const Activation activation = kActivations[static_cast<std::size_t>(random.integer(0, kActivations.size() - 1))];
       SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", " << columns);
       Matrices m(random, columns, of_x, of_other, of_y);
       const Tensor<float, 2> x = m.x.to(), gradient = m.other.to();
