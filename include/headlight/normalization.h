@@ -1,4 +1,4 @@
-// Row-wise operations and their gradients: softmax, layer normalisation, pooling, embedding lookup. A backward pass
+// Row-wise operations and their gradients: softmax, normalisations, pooling, embedding lookup. A backward pass
 // stands below the forward pass that it inverts: given the gradient of some sum by the outputs, it gives that by the
 // inputs.
 //
@@ -56,6 +56,32 @@ struct LayerNormGradients {
 HEADLIGHT_API void layer_norm_backward(Engine& engine, const TypedView<2>& x, const TypedView<2>& y_gradient,
                                        const LayerNormGradients& gradients, const LayerNormOptions& options = {});
 
+// y = x / sqrt(mean(x²) + epsilon) · w + added over the last axis; x, y, added [N, E], w = weight [E], or 1 + weight
+// (Gemma); without a weight w is 1, without `added` nothing is added. y may be x or added. (Zhang & Sennrich 2019)
+struct RmsNormOptions {
+  std::span<const float> weight{};
+  bool one_plus_weight = false;
+  float epsilon = 1e-6f;  // keeps the root above 0
+  TypedView<2> added{};   // such as the residual that a normalised branch joins
+};
+HEADLIGHT_API void rms_norm(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y,
+                            const RmsNormOptions& options = {});
+
+// Where the gradients of rms_norm() go; each is left out where it is not given.
+struct RmsNormGradients {
+  // [N, E], written; may be x or y_gradient.
+  MutableTypedView<2> x{};
+  // [N, E], added to the gradient of x; may be that view itself.
+  TypedView<2> residual{};
+  // [E], added to. Rows are summed as in bias_backward().
+  std::span<float> weight{};
+};
+// With s = sqrt(mean(x²) + epsilon), n = x / s and g = y_gradient ∘ w:
+//   x: (g − n ∘ mean(g ∘ n)) / s + residual,  weight: Σ_rows y_gradient ∘ n.
+// The root is worked out again from x. `options` are those of the forward pass; the gradient of `added` is y_gradient.
+HEADLIGHT_API void rms_norm_backward(Engine& engine, const TypedView<2>& x, const TypedView<2>& y_gradient,
+                                     const RmsNormGradients& gradients, const RmsNormOptions& options = {});
+
 // out[n, :] = Σ_t tables[t][ids[t][n], :] (word, position and token-type embeddings in one pass); out [N, E], table t
 // [V_t, E], ids t [N]. Throws std::invalid_argument for an id outside [0, V_t), naming table, position and id.
 struct Embedding {
@@ -84,9 +110,10 @@ HEADLIGHT_API void mean_pool(Engine& engine, View<const float, 2> x, std::span<c
 HEADLIGHT_API void mean_pool_backward(Engine& engine, View<const float, 2> x, std::span<const std::int64_t> offsets,
                                       View<const float, 2> out_gradient, View<float, 2> x_gradient, bool l2_normalize);
 
-// What any of these whose tensors are not all float32 takes from the engine for rows of so many numbers, beside what
-// sums over rows take: at most four buffers a thread, of 9 KiB or one row each, which stay in the first-level cache.
-// And taking it now, so that not even the first call allocates; reserve_rows() throws OutOfMemory.
+// What any of these, and of gate.h, rotary.h and head_rows.h, whose tensors are not all float32 takes from the engine
+// for rows of so many numbers, beside what sums over rows take: at most four buffers a thread, of 9 KiB or one row
+// each, which stay in the first-level cache. And taking it now, so that not even the first call allocates;
+// reserve_rows() throws OutOfMemory.
 [[nodiscard]] HEADLIGHT_API std::size_t rows_workspace_bytes(const Engine& engine, std::int64_t columns) noexcept;
 HEADLIGHT_API void reserve_rows(Engine& engine, std::int64_t columns);
 

@@ -1,4 +1,4 @@
-// Plain twins of the row-wise operations: softmax and layer normalisation.
+// Plain twins of the row-wise operations: softmax and normalisations.
 #pragma once
 
 #include <algorithm>
@@ -46,6 +46,48 @@ void layer_norm(View<const Scalar, 2> x, View<const Scalar, 2> residual, View<co
     for (std::int64_t e = 0; e < width; ++e) {
       const Scalar normal = (y(n, e) - mean) / std::sqrt(variance + epsilon);
       y(n, e) = (weight ? normal * weight(e) : normal) + (bias ? bias(e) : 0);
+    }
+  }
+}
+
+// w of rms_norm(): weight, or 1 + weight; 1 where none is given.
+template <class Scalar>
+Scalar norm_weight(View<const Scalar, 1> weight, bool one_plus_weight, std::int64_t e) {
+  if (!weight) return 1;
+  return one_plus_weight ? 1 + weight(e) : weight(e);
+}
+
+// y = x / sqrt(mean(x²) + epsilon) · w + added over the last axis; x, added, y [N, E], weight [E]. y may be x or added.
+template <class Scalar>
+void rms_norm(View<const Scalar, 2> x, View<const Scalar, 1> weight, bool one_plus_weight, Scalar epsilon,
+              View<const Scalar, 2> added, View<Scalar, 2> y) {
+  const std::int64_t width = x.extent(1);
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    Scalar squares = 0;
+    for (std::int64_t e = 0; e < width; ++e) squares += x(n, e) * x(n, e);
+    const Scalar root = std::sqrt(squares / static_cast<Scalar>(width) + epsilon);
+    for (std::int64_t e = 0; e < width; ++e) {
+      y(n, e) = x(n, e) / root * norm_weight(weight, one_plus_weight, e) + (added ? added(n, e) : 0);
+    }
+  }
+}
+
+// Gradients of rms_norm(): with n = x / root and g = y_gradient ∘ w, x_gradient = (g − n ∘ mean(g ∘ n)) / root;
+// weight_gradient += Σ y_gradient ∘ n over rows, where given.
+template <class Scalar>
+void rms_norm_backward(View<const Scalar, 2> x, View<const Scalar, 2> y_gradient, View<const Scalar, 1> weight,
+                       bool one_plus_weight, Scalar epsilon, View<Scalar, 2> x_gradient,
+                       View<Scalar, 1> weight_gradient) {
+  const auto width = static_cast<Scalar>(x.extent(1));
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    Scalar squares = 0, weighted = 0;
+    for (std::int64_t e = 0; e < x.extent(1); ++e) squares += x(n, e) * x(n, e);
+    const Scalar root = std::sqrt(squares / width + epsilon);
+    const auto g = [&](std::int64_t e) { return y_gradient(n, e) * norm_weight(weight, one_plus_weight, e); };
+    for (std::int64_t e = 0; e < x.extent(1); ++e) weighted += g(e) * x(n, e) / root;
+    for (std::int64_t e = 0; e < x.extent(1); ++e) {
+      if (weight_gradient) weight_gradient(e) += y_gradient(n, e) * x(n, e) / root;
+      x_gradient(n, e) = (g(e) - x(n, e) / root * weighted / width) / root;
     }
   }
 }

@@ -49,8 +49,14 @@ inline constexpr double kSoftmax = 0.15;
 inline constexpr double kSoftmaxBackward = 0.1;
 inline constexpr double kLayerNorm = 0.25;
 inline constexpr double kLayerNormBackward = 0.25;  // five sweeps over rows in the first cache level
+inline constexpr double kRmsNorm = 0.15;
 inline constexpr double kActivation = 0.2;
 inline constexpr double kActivationBackward = 0.3;
+inline constexpr double kGate = 0.25;
+inline constexpr double kGateBackward = 0.6;
+inline constexpr double kHeadRows = 0.15;
+// sin and cos in float64, for each of both.
+inline constexpr double kRotaryAngle = 20;
 inline constexpr double kQuantizedNumber = 0.5;
 inline constexpr double kCrossEntropy = 0.2;
 inline constexpr double kMeanPool = 0.1;

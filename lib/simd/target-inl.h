@@ -8,6 +8,8 @@ namespace headlight::HEADLIGHT_TARGET {
 
 alignas(64) inline constexpr float kLaneIndices[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
+alignas(64) inline constexpr float kAlternatingSigns[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+
 inline constexpr float kInfinity = __builtin_inff();
 
 // Adding 1.5·2²³ to a float |v| ≤ 2²² rounds it to the nearest integer (ties to even) and leaves that integer in the

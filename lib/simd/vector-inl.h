@@ -41,6 +41,8 @@
 //   …;
 //                               the maximum of lanes follows the x86 rule in the same order
 //   transpose(rows)             Vec (&)[kLanes] as a matrix, in place
+//   swap_pairs(v)               lanes 1, 0, 3, 2 …, where there is more than one, as below
+//   first_of_pairs(v) second_of_pairs(v)   lanes 0, 0, 2, 2 … and 1, 1, 3, 3 …
 //   as_int(v) as_float(i)       the same bits
 //   broadcast_int add_int sub_int mul_int and_int shift_left<k> shift_right<k>
 //                               int32, wrapping; the right shift keeps the sign

@@ -80,6 +80,11 @@ void probe_transpose(const float* from, float* out) {
   transpose(rows);
   for (int i = 0; i < kLanes; ++i) store(rows[i], out + i * kLanes);
 }
+[[maybe_unused]] void probe_pairs(const float* from, float* swapped, float* first, float* second) {
+  store(swap_pairs(load(from)), swapped);
+  store(first_of_pairs(load(from)), first);
+  store(second_of_pairs(load(from)), second);
+}
 void probe_integers(const float* a, const float* b, float* sum, float* difference, float* conjunction, float* left,
                     float* right, float* minus_one) {
   const IntVec first = as_int(load(a));
@@ -146,6 +151,7 @@ const VectorProbe vector_probe = {
     .sum_of_lanes = probe_sum_of_lanes,
     .max_of_lanes = probe_max_of_lanes,
     .transpose = probe_transpose,
+    .pairs = kLanes > 1 ? probe_pairs : nullptr,
     .integers = probe_integers,
     .small_integers = probe_small_integers,
     .store_u16 = probe_store_u16,

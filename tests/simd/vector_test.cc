@@ -371,4 +371,17 @@ TEST_F(VectorTest, Transposes) {
   }
 }
 
+TEST_F(VectorTest, Pairs) {
+  if (probe().pairs == nullptr) GTEST_SKIP() << "one lane is no pair";
+  const auto lanes = static_cast<std::size_t>(probe().lanes);
+  std::array<float, 16> in{}, swapped{}, first{}, second{};
+  for (std::size_t i = 0; i < lanes; ++i) in[i] = static_cast<float>(i + 1);
+  probe().pairs(in.data(), swapped.data(), first.data(), second.data());
+  for (std::size_t i = 0; i < lanes; ++i) {
+    EXPECT_EQ(swapped[i], in[i ^ 1]);
+    EXPECT_EQ(first[i], in[i & ~std::size_t{1}]);
+    EXPECT_EQ(second[i], in[i | 1]);
+  }
+}
+
 }  // namespace headlight::test::vector_test

@@ -6,15 +6,10 @@
 #include <vector>
 
 #include "headlight/activation_kind.h"
+#include "headlight/norm_kind.h"
 #include "headlight/rotary.h"
 
 namespace headlight {
-
-enum class NormKind : std::uint8_t {
-  none,   // y = x: there is no normalisation
-  layer,  // y = (x − mean(x)) / √(var(x) + epsilon) · w + b (Ba et al. 2016)
-  rms,    // y = x / √(mean(x²) + epsilon) · w (Zhang & Sennrich 2019)
-};
 
 struct NormSpec {
   NormKind kind = NormKind::none;

@@ -1,24 +1,17 @@
 #include "headlight/activation.h"
 
 #include "kernels/kernels.h"
+#include "ops/rows/activation_check.h"
 #include "ops/rows/buffers.h"
 #include "ops/rows/in_place.h"
 #include "runtime/costs.h"
 
 namespace headlight {
-namespace {
-
-void check_activation(std::string_view operation, Activation activation) {
-  if (activation <= kLastActivation) return;
-  ops::fail(operation, "activation is ", static_cast<int>(activation), ", expected one of the enum");
-}
-
-}  // namespace
 
 void activate(Engine& engine, Activation activation, const TypedView<2>& x, const MutableTypedView<2>& y) {
   constexpr std::string_view kName = "activate";
   ops::check_rows(kName, x, y);
-  check_activation(kName, activation);
+  ops::check_activation(kName, activation);
   if (x.size() == 0) return;
 
   const auto kernel = kernels::row_kernels(engine.isa()).activate;
@@ -32,7 +25,7 @@ void activate_backward(Engine& engine, Activation activation, const TypedView<2>
                        const MutableTypedView<2>& x_gradient) {
   constexpr std::string_view kName = "activate_backward";
   ops::check_row_gradients(kName, "x", "the shape of x", x, y_gradient, x_gradient);
-  check_activation(kName, activation);
+  ops::check_activation(kName, activation);
   if (x.size() == 0) return;
 
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).activate;

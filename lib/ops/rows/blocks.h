@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "headlight/view.h"
@@ -17,6 +18,11 @@ namespace headlight::ops {
 template <class T>
 [[nodiscard]] kernels::Rows<T> rows_from(const View<T, 2>& matrix, std::int64_t first) noexcept {
   return {matrix ? matrix.data + first * matrix.stride(0) : nullptr, matrix.stride(0)};
+}
+
+// Its first element; null for a list without entries, which means that it is not given.
+[[nodiscard]] inline const float* given(std::span<const float> list) noexcept {
+  return list.empty() ? nullptr : list.data();
 }
 
 // Calls f(first row, count), or f(first row, count, worker), for blocks that together are all rows, on as many workers

@@ -60,12 +60,13 @@ inline void check_row_gradients(std::string_view operation, std::string_view nam
 
 // Checks what is added to x or y on the way, where it is given; y may be that itself.
 inline void check_residual(std::string_view operation, const TypedView<2>& residual, const TypedView<2>& x,
-                           const MutableTypedView<2>& y, const Extent& y_extent) {
+                           const MutableTypedView<2>& y, const Extent& y_extent,
+                           std::string_view argument = "residual") {
   if (!residual) return;
-  check_widened_type(operation, "residual", residual.type);
-  const Extent residual_extent = check_view(operation, "residual", residual);
-  check_shape(operation, "residual", residual.shape, x.shape, "the shape of x");
-  check_same_or_disjoint(operation, "y", y, y_extent, "residual", residual, residual_extent);
+  check_widened_type(operation, argument, residual.type);
+  const Extent residual_extent = check_view(operation, argument, residual);
+  check_shape(operation, argument, residual.shape, x.shape, "the shape of x");
+  check_same_or_disjoint(operation, "y", y, y_extent, argument, residual, residual_extent);
 }
 
 }  // namespace headlight::ops

@@ -19,8 +19,8 @@ void layer_norm(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>
                                     .y = out,
                                     .rows = rows,
                                     .columns = x.extent(1),
-                                    .weight = options.weight.empty() ? nullptr : options.weight.data(),
-                                    .bias = options.bias.empty() ? nullptr : options.bias.data(),
+                                    .weight = ops::given(options.weight),
+                                    .bias = ops::given(options.bias),
                                     .epsilon = options.epsilon});
                           });
 }

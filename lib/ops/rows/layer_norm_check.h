@@ -32,6 +32,15 @@ inline void check_layer_norm(const TypedView<2>& x, const MutableTypedView<2>& y
   check_epsilon(kName, options.epsilon);
 }
 
+inline void check_rms_norm(const TypedView<2>& x, const MutableTypedView<2>& y, const RmsNormOptions& options) {
+  constexpr std::string_view kName = "rms_norm";
+  const Extent y_extent = check_rows(kName, x, y);
+  check_length(kName, "weight", options.weight.size(), x.extent(1), "[E], or empty");
+  if (y.size() != 0) check_disjoint(kName, "y", y_extent, "weight", extent_of(options.weight));
+  check_residual(kName, options.added, x, y, y_extent, "added");
+  check_epsilon(kName, options.epsilon);
+}
+
 inline void check_layer_norm_backward(const TypedView<2>& x, const TypedView<2>& y_gradient,
                                       const LayerNormGradients& gradients, const LayerNormOptions& options) {
   constexpr std::string_view kName = "layer_norm_backward";

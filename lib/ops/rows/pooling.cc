@@ -2,7 +2,7 @@
 
 #include "headlight/normalization.h"
 #include "kernels/kernels.h"
-#include "ops/check.h"
+#include "ops/rows/offsets_check.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
 
@@ -12,29 +12,13 @@ namespace {
 
 constexpr std::string_view kName = "mean_pool";
 
-void check_offsets(std::string_view operation, std::span<const std::int64_t> offsets, std::int64_t rows) {
-  if (offsets.empty()) ops::fail(operation, "offsets is empty, expected [n + 1] entries");
-  if (offsets.front() != 0) {
-    ops::fail(operation, "offsets begins with ", offsets.front(), ", expected 0");
-  }
-  for (std::size_t s = 1; s < offsets.size(); ++s) {
-    if (offsets[s] < offsets[s - 1]) {
-      ops::fail(operation, "offsets[", s, "] is ", offsets[s], ", expected at least ", offsets[s - 1],
-                " (the one before)");
-    }
-  }
-  if (offsets.back() != rows) {
-    ops::fail(operation, "offsets ends with ", offsets.back(), ", expected ", rows, " (the rows of x)");
-  }
-}
-
 }  // namespace
 
 void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int64_t> offsets, View<float, 2> out,
                bool l2_normalize) {
   const ops::Extent x_extent = ops::check_view(kName, "x", x);
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
-  check_offsets(kName, offsets, x.extent(0));
+  ops::check_offsets(kName, offsets, x.extent(0));
   const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x.extent(1)};
   ops::check_shape(kName, "out", out.shape, expected, "[n, E]");
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
@@ -60,7 +44,7 @@ void mean_pool_backward(Engine& engine, View<const float, 2> x, std::span<const 
   constexpr std::string_view kBackward = "mean_pool_backward";
   const ops::Extent out_extent = ops::check_view(kBackward, "out_gradient", out_gradient);
   const ops::Extent gradient_extent = ops::check_view(kBackward, "x_gradient", x_gradient);
-  check_offsets(kBackward, offsets, x_gradient.extent(0));
+  ops::check_offsets(kBackward, offsets, x_gradient.extent(0));
   const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x_gradient.extent(1)};
   ops::check_shape(kBackward, "out_gradient", out_gradient.shape, expected, "[n, E]");
   ops::check_no_self_overlap(kBackward, "x_gradient", x_gradient.shape, x_gradient.strides);

@@ -9,6 +9,11 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+// kLanes > 1
+Vec swap_pairs(Vec v);
+Vec first_of_pairs(Vec v);
+Vec second_of_pairs(Vec v);
+
 // kValues.interleaves_bytes
 IntVec interleave_lower_bytes(IntVec a, IntVec b);
 IntVec interleave_upper_bytes(IntVec a, IntVec b);

@@ -34,6 +34,10 @@ HEADLIGHT_INLINE void store_partial(Vec v, float* to, int count) {
 HEADLIGHT_INLINE float sum_of_lanes(Vec v) { return fold_sum(fold_sum(to_native(v))); }
 HEADLIGHT_INLINE float max_of_lanes(Vec v) { return fold_max(fold_max(to_native(v))); }
 
+HEADLIGHT_INLINE Vec swap_pairs(Vec v) { return from_native(_mm256_permute_ps(to_native(v), 0xb1)); }
+HEADLIGHT_INLINE Vec first_of_pairs(Vec v) { return from_native(_mm256_moveldup_ps(to_native(v))); }
+HEADLIGHT_INLINE Vec second_of_pairs(Vec v) { return from_native(_mm256_movehdup_ps(to_native(v))); }
+
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
   return from_native_int(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }

@@ -60,6 +60,10 @@ HEADLIGHT_INLINE __m256 fold_max(__m512 v) { return _mm256_max_ps(lower_half(v),
 HEADLIGHT_INLINE float sum_of_lanes(Vec v) { return fold_sum(fold_sum(fold_sum(to_native(v)))); }
 HEADLIGHT_INLINE float max_of_lanes(Vec v) { return fold_max(fold_max(fold_max(to_native(v)))); }
 
+HEADLIGHT_INLINE Vec swap_pairs(Vec v) { return from_native(_mm512_permute_ps(to_native(v), 0xb1)); }
+HEADLIGHT_INLINE Vec first_of_pairs(Vec v) { return from_native(_mm512_moveldup_ps(to_native(v))); }
+HEADLIGHT_INLINE Vec second_of_pairs(Vec v) { return from_native(_mm512_movehdup_ps(to_native(v))); }
+
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
   return from_native_int(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 }

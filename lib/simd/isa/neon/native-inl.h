@@ -52,6 +52,10 @@ HEADLIGHT_INLINE float max_of_lanes(Vec v) {
   return vget_lane_f32(pairs, 0) > vget_lane_f32(pairs, 1) ? vget_lane_f32(pairs, 0) : vget_lane_f32(pairs, 1);
 }
 
+HEADLIGHT_INLINE Vec swap_pairs(Vec v) { return from_native(vrev64q_f32(to_native(v))); }
+HEADLIGHT_INLINE Vec first_of_pairs(Vec v) { return from_native(vtrn1q_f32(to_native(v), to_native(v))); }
+HEADLIGHT_INLINE Vec second_of_pairs(Vec v) { return from_native(vtrn2q_f32(to_native(v), to_native(v))); }
+
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
   return from_native_int(vreinterpretq_s32_u32(vmovl_u16(vld1_u16(from))));
 }

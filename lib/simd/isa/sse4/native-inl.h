@@ -43,6 +43,10 @@ HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
 HEADLIGHT_INLINE float sum_of_lanes(Vec v) { return fold_sum(to_native(v)); }
 HEADLIGHT_INLINE float max_of_lanes(Vec v) { return fold_max(to_native(v)); }
 
+HEADLIGHT_INLINE Vec swap_pairs(Vec v) { return from_native(_mm_shuffle_ps(to_native(v), to_native(v), 0xb1)); }
+HEADLIGHT_INLINE Vec first_of_pairs(Vec v) { return from_native(_mm_moveldup_ps(to_native(v))); }
+HEADLIGHT_INLINE Vec second_of_pairs(Vec v) { return from_native(_mm_movehdup_ps(to_native(v))); }
+
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
   return from_native_int(_mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 }

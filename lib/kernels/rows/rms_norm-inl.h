@@ -1,0 +1,53 @@
+// Normalisation by the root of the mean square along a row: two sweeps over a row in L1. Squares cannot cancel, so
+// nothing is corrected.
+#pragma once
+
+#include "kernels/rows/kernels.h"
+#include "kernels/rows/sweep-inl.h"
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// 1 / sqrt(mean(x²) + epsilon)
+HEADLIGHT_INLINE Vec inverse_root_mean_square(const float* x, std::int64_t columns, float epsilon) {
+  const float squares = dot_of_rows(x, x, columns);
+  return div(broadcast(1.0f), sqrt(broadcast(squares / static_cast<float>(columns) + epsilon)));
+}
+
+// What a normal is multiplied by: weight, or 1 + weight.
+struct NormWeight {
+  const float* weight;
+  bool plus_one;
+
+  template <class Some>
+  HEADLIGHT_INLINE Vec get(Some some, std::int64_t at) const {
+    const Vec w = some.get(weight + at);
+    return plus_one ? add(w, broadcast(1.0f)) : w;
+  }
+};
+
+template <bool kAdded>
+HEADLIGHT_INLINE void rms_norm_rows(const kernels::RmsNormArguments& a) {
+  const NormWeight weight = {a.weight, a.one_plus_weight};
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* x = a.x.row(row);
+    const float* added = kAdded ? a.added.row(row) : nullptr;
+    float* y = a.y.row(row);
+    const Vec inverse = inverse_root_mean_square(x, a.columns, a.epsilon);
+    sweep_row(a.columns, [&](auto some, int, std::int64_t at) {
+      Vec n = mul(some.get(x + at), inverse);
+      if constexpr (kAdded) {
+        const Vec other = some.get(added + at);
+        n = weight.weight != nullptr ? fma(n, weight.get(some, at), other) : add(n, other);
+      } else {
+        if (weight.weight != nullptr) n = mul(n, weight.get(some, at));
+      }
+      some.put(n, y + at);
+    });
+  }
+}
+
+inline void rms_norm(const kernels::RmsNormArguments& arguments) noexcept {
+  arguments.added.data != nullptr ? rms_norm_rows<true>(arguments) : rms_norm_rows<false>(arguments);
+}
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,0 +1,300 @@
+#include "headlight/head_rows.h"
+
+#include "headlight/normalization.h"
+#include "reference/rotary.h"
+#include "support/guarded_matrix.h"
+#include "support/guarded_rows.h"
+#include "support/isas.h"
+
+namespace headlight::test::head_rows_test {
+
+using HeadRowsTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(HeadRowsTest);
+
+constexpr std::int64_t kRows = 3;
+
+View<float, 3> heads_of(const View<float, 2>& rows, std::int64_t heads) {
+  const std::int64_t head_dim = rows.extent(1) / heads;
+  return {rows.data, {rows.extent(0), heads, head_dim}, {rows.stride(0), head_dim, 1}};
+}
+MutableTypedView<3> heads_of(const MutableTypedView<2>& rows, std::int64_t heads) {
+  const std::int64_t head_dim = rows.extent(1) / heads;
+  return {rows.type, rows.data, {rows.extent(0), heads, head_dim}, {rows.stride(0), head_dim, 1}};
+}
+template <class Scalar>
+Tensor<Scalar, 3> heads_of(const Tensor<Scalar, 2>& rows, std::int64_t heads) {
+  Tensor<Scalar, 3> tensor({rows.shape()[0], heads, rows.shape()[1] / heads});
+  std::copy(rows.begin(), rows.end(), tensor.begin());
+  return tensor;
+}
+
+// A call: sizes, and what of the options is given.
+struct Case {
+  std::int64_t heads = 1, head_dim = 1, dims = 0;
+  NormKind norm = NormKind::none;
+  RotaryPairing pairing = RotaryPairing::halves;
+  bool weight = false, one_plus = false, bias = false;
+  Against side = Against::back;
+};
+
+void PrintTo(const Case& c, std::ostream* to) {
+  *to << c.heads << " heads of " << c.head_dim << ", " << c.dims << " turned, norm " << static_cast<int>(c.norm)
+      << ", pairing " << static_cast<int>(c.pairing) << ", weight " << c.weight << c.one_plus << c.bias;
+}
+
+// Its numbers, between guard pages.
+struct Numbers {
+  Numbers(Random& random, const Case& made)
+      : c(made),
+        gap(random.integer(0, 5)),
+        x(kRows, c.heads * c.head_dim, gap, c.side),
+        y_gradient(kRows, c.heads * c.head_dim, random.integer(0, 5), c.side),
+        y(kRows, c.heads * c.head_dim, random.integer(0, 5), c.side),
+        angles(kRows, c.dims, random.integer(0, 2), c.side),
+        weight(1, c.head_dim, 0, c.side),
+        bias(1, c.head_dim, 0, c.side) {
+    for (GuardedRows* each : {&x, &y_gradient, &angles, &weight, &bias}) each->fill(random);
+  }
+
+  [[nodiscard]] HeadRowsOptions options() const {
+    const auto list = [&](bool is_given, const GuardedRows& row) {
+      return is_given ? std::span<const float>(row.view().data, static_cast<std::size_t>(c.head_dim))
+                      : std::span<const float>();
+    };
+    HeadRowsOptions made = {.norm = c.norm,
+                            .weight = list(c.weight, weight),
+                            .bias = list(c.bias, bias),
+                            .one_plus_weight = c.one_plus,
+                            .epsilon = 1e-5f,
+                            .rotation = {.pairing = c.pairing}};
+    if (c.dims > 0) made.rotation.cosines_and_sines = angles.const_view();
+    return made;
+  }
+  // twin(its options) in numbers of a kind.
+  template <class Scalar, class Twin>
+  void with_twin(Twin twin) const {
+    const Tensor<Scalar, 2> table = angles.to<Scalar>(), by = weight.to<Scalar>(), plus = bias.to<Scalar>();
+    reference::HeadRows<Scalar> made = {
+        .norm = c.norm, .one_plus_weight = c.one_plus, .epsilon = static_cast<Scalar>(1e-5f), .pairing = c.pairing};
+    if (c.dims > 0) made.cosines_and_sines = table.view();
+    if (c.weight) made.weight = {by.data(), {c.head_dim}};
+    if (c.bias) made.bias = {plus.data(), {c.head_dim}};
+    twin(made);
+  }
+
+  Case c;
+  std::int64_t gap;
+  GuardedRows x, y_gradient, y, angles, weight, bias;
+};
+
+// f(case) over ragged sizes: heads around every vector width, all and some of their numbers turned.
+template <class Function>
+void for_cases(Random& random, const Function& f) {
+  for (const std::int64_t head_dim : {1, 2, 3, 4, 6, 7, 8, 16, 17, 30, 33, 64, 80, 96, 130}) {
+    for (const NormKind norm : {NormKind::none, NormKind::layer, NormKind::rms}) {
+      for (int choice = 0; choice < 8; ++choice) {
+        const std::int64_t most = head_dim / 2;
+        Case made = {.heads = random.integer(1, 4),
+                     .head_dim = head_dim,
+                     .dims = 2 * (choice % 4 == 0   ? most
+                                  : choice % 4 == 1 ? 0
+                                                    : random.integer(0, most)),
+                     .norm = norm,
+                     .pairing = choice < 4 ? RotaryPairing::halves : RotaryPairing::interleaved,
+                     .side = random.once_in(2) ? Against::front : Against::back};
+        if (norm != NormKind::none) {
+          made.weight = !random.once_in(3);
+          made.one_plus = random.once_in(2);
+          made.bias = norm == NormKind::layer && random.once_in(2);
+        }
+        SCOPED_TRACE(testing::PrintToString(made));
+        f(made);
+      }
+    }
+  }
+}
+
+TEST_P(HeadRowsTest, AgreeWithTheTwinInEveryShapeAndOption) {
+  Engine engine(options());
+  Random random(1);
+  for_cases(random, [&](const Case& made) {
+    const Numbers in(random, made);
+    Tensor<double, 3> truth({kRows, made.heads, made.head_dim});
+    Tensor<float, 3> plain(truth.shape());
+    const auto twin = [&]<class Scalar>(Tensor<Scalar, 3>& out) {
+      in.with_twin<Scalar>([&](const reference::HeadRows<Scalar>& options) {
+        reference::head_rows<Scalar>(heads_of(in.x.to<Scalar>(), made.heads), options, out);
+      });
+    };
+    twin(truth);
+    twin(plain);
+    const View<float, 3> x = heads_of(in.x.view(), made.heads), y = heads_of(in.y.view(), made.heads);
+    head_rows(engine, x, y, in.options());
+    // A pair that is turned may cancel, and one or two numbers are normalised by a layer norm to a sign: measured by
+    // what a head of that length has beside it.
+    Tensor<double, 3> yardstick(truth.shape());
+    for (std::int64_t n = 0; n < truth.size(); ++n) yardstick.data()[n] = std::abs(truth.data()[n]) + 1;
+    EXPECT_TRUE(at_most_twice_the_plain_error(y, plain.view(), truth.view(), yardstick.view()));
+    EXPECT_TRUE(in.y.gaps_are_untouched());
+    head_rows(engine, x, x, in.options());
+    EXPECT_TRUE(same_bits(x, y)) << "in place";
+  });
+}
+
+// Which is what it says of itself: the same arithmetic on rows of D numbers.
+TEST_P(HeadRowsTest, NormaliseWithTheBitsOfTheNormsOfRows) {
+  Engine engine(options());
+  Random random(2);
+  for (const std::int64_t head_dim : {1, 7, 64, 130}) {
+    const Numbers in(random,
+                     {.heads = 3, .head_dim = head_dim, .norm = NormKind::rms, .weight = true, .one_plus = true});
+    const Tensor<float, 2> x = in.x.to<float>();
+    Tensor<float, 2> expected(x.shape());
+    const View<const float, 2> rows(x.data(), {kRows * 3, head_dim});
+    const View<float, 2> to(expected.data(), {kRows * 3, head_dim});
+    const View<float, 3> y = heads_of(in.y.view(), 3);
+    HeadRowsOptions asked = in.options();
+    rms_norm(engine, rows, to, {.weight = asked.weight, .one_plus_weight = true, .epsilon = asked.epsilon});
+    head_rows(engine, heads_of(in.x.view(), 3), y, asked);
+    EXPECT_TRUE(same_bits(in.y.view(), expected.view())) << "rms, " << head_dim;
+    asked.norm = NormKind::layer;
+    asked.one_plus_weight = false;
+    asked.bias = {in.bias.view().data, static_cast<std::size_t>(head_dim)};
+    layer_norm(engine, rows, to, {.weight = asked.weight, .bias = asked.bias, .epsilon = asked.epsilon});
+    head_rows(engine, heads_of(in.x.view(), 3), y, asked);
+    EXPECT_TRUE(same_bits(in.y.view(), expected.view())) << "layer, " << head_dim;
+  }
+}
+
+TEST_P(HeadRowsTest, RotateThereAndBackAsTheTwin) {
+  Engine engine(options());
+  Random random(3);
+  for_cases(random, [&](const Case& made) {
+    if (made.norm != NormKind::none || made.dims == 0) return;
+    const Numbers in(random, made);
+    const Rotation rotation = in.options().rotation;
+    const View<float, 3> x = heads_of(in.x.view(), made.heads), y = heads_of(in.y.view(), made.heads);
+    for (const bool inverse : {false, true}) {
+      Tensor<double, 3> truth(x.shape);
+      reference::rotate<double>(heads_of(in.x.to<double>(), made.heads).view(), in.angles.to<double>(), made.pairing,
+                                inverse, truth.view());
+      rotate(engine, rotation, x, y, inverse);
+      // Two products and a sum, of numbers and angles that are normal here.
+      for_each_row(y, truth.view(), [&](auto at, std::int64_t, std::int64_t) {
+        for (std::int64_t d = 0; d < made.head_dim; ++d) {
+          EXPECT_NEAR(y(at[0], at[1], d), truth(at[0], at[1], d), d < made.dims ? 3 * kUnitRoundoff * 32 : 0);
+        }
+      });
+      EXPECT_TRUE(in.y.gaps_are_untouched());
+    }
+    rotate(engine, rotation, x, x, true);
+    EXPECT_TRUE(same_bits(x, y)) << "in place";
+  });
+}
+
+TEST_P(HeadRowsTest, RoundOnceInEveryType) {
+  Engine engine(options());
+  Random random(4);
+  for (const NumberType of_x : kStoredTypes) {
+    for (const NumberType of_y : kStoredTypes) {
+      for (const std::int64_t head_dim : {6, 64}) {
+        SCOPED_TRACE(testing::Message() << name(of_x) << " to " << name(of_y) << ", " << head_dim);
+        const std::int64_t heads = head_dim == 64 ? 40 : 3;  // rows longer than a buffer, too
+        const Numbers in(random, {.heads = 1, .head_dim = head_dim, .dims = 4, .norm = NormKind::rms, .weight = true});
+        const GuardedMatrix x(of_x, kRows, heads * head_dim, 1, Against::back, random);
+        const GuardedMatrix y(of_y, kRows, heads * head_dim, 2, Against::front, random);
+        const Tensor<float, 3> floats = heads_of(x.to(), heads);
+        Tensor<float, 2> expected({kRows, heads * head_dim});
+        head_rows(engine, floats, heads_of(expected.view(), heads), in.options());
+        head_rows(engine, heads_of(x.view(), heads), heads_of(y.view(), heads), in.options());
+        EXPECT_TRUE(y.holds(expected));
+        head_rows(engine, heads_of(x.view(), heads), heads_of(x.view(), heads), in.options());
+        EXPECT_TRUE(x.holds(expected)) << "in place";
+      }
+    }
+  }
+}
+
+TEST_P(HeadRowsTest, KeepNaNInItsHead) {
+  Engine engine(options());
+  for (const NormKind norm : {NormKind::layer, NormKind::rms}) {
+    Tensor<float, 3> x({2, 3, 20});
+    Tensor<float, 2> angles({2, 20});
+    for (float& element : x) element = 2;
+    for (float& angle : angles) angle = 0.5f;
+    x(0, 1, 19) = std::nanf("");
+    head_rows(engine, x, x, {.norm = norm, .rotation = {angles}});
+    for (std::int64_t n = 0; n < 2; ++n) {
+      for (std::int64_t h = 0; h < 3; ++h) {
+        for (std::int64_t d = 0; d < 20; ++d) EXPECT_EQ(std::isnan(x(n, h, d)), n == 0 && h == 1);
+      }
+    }
+  }
+}
+
+TEST_P(HeadRowsTest, GiveTheSameBitsOnAnyNumberOfThreadsAndAlone) {
+  Random random(5);
+  const Tensor<float, 3> x = random.normal_tensor<3>({900, 5, 34});
+  const Tensor<float, 2> angles = random.normal_tensor<2>({900, 30});
+  for (const RotaryPairing pairing : {RotaryPairing::halves, RotaryPairing::interleaved}) {
+    HeadRowsOptions asked = {.norm = NormKind::rms, .rotation = {angles, pairing}};
+    Tensor<float, 3> once(x.shape());
+    Engine one(options(1));
+    head_rows(one, x, once, asked);
+    for (const int threads : {2, 3, 5, 8}) {
+      Engine engine(options(threads));
+      Tensor<float, 3> y(x.shape());
+      head_rows(engine, x, y, asked);
+      EXPECT_TRUE(same_bits(y, once)) << threads << " threads";
+    }
+    Tensor<float, 3> alone({1, 5, 34});
+    asked.rotation.cosines_and_sines = {&angles(500, 0), {1, 30}};
+    head_rows(one, View<const float, 3>(&x(500, 0, 0), {1, 5, 34}), alone, asked);
+    EXPECT_TRUE(same_bits(alone.view(), View<float, 3>(&once(500, 0, 0), {1, 5, 34})));
+  }
+}
+
+TEST(HeadRowsArguments, AreNamedWhenTheyAreWrong) {
+  Engine engine({.threads = 1});
+  Tensor<float, 3> x({4, 2, 6}), y({4, 2, 6});
+  Tensor<float, 2> angles({4, 6});
+  const std::vector<float> five(5), six(6);
+  const auto refused = [&](const HeadRowsOptions& options) {
+    return refusal([&] { head_rows(engine, x, y, options); });
+  };
+  EXPECT_EQ(refused({.rotation = {angles}}), "");
+  EXPECT_EQ(refused({.norm = NormKind::rms, .weight = five}),
+            "head_rows: weight has shape [5], expected [6] ([D], or empty)");
+  EXPECT_EQ(refused({.norm = NormKind::layer, .bias = five}),
+            "head_rows: bias has shape [5], expected [6] ([D], or empty)");
+  EXPECT_EQ(refused({.weight = six}), "head_rows: weight is given, expected none without a norm");
+  EXPECT_EQ(refused({.norm = NormKind::rms, .bias = six}),
+            "head_rows: bias is given, expected none but with NormKind::layer");
+  EXPECT_EQ(refused({.norm = static_cast<NormKind>(3)}), "head_rows: norm is 3, expected one of the enum");
+  EXPECT_EQ(refused({.norm = NormKind::rms, .epsilon = -1}),
+            "head_rows: epsilon is -1.000000, expected a finite number ≥ 0");
+  EXPECT_EQ(refused({.rotation = {View<const float, 2>(angles.data(), {3, 6})}}),
+            "head_rows: cosines_and_sines has shape [3, 6], expected [4, any] ([N, dims])");
+  EXPECT_EQ(refused({.rotation = {View<const float, 2>(angles.data(), {4, 5})}}),
+            "head_rows: cosines_and_sines has 5 columns, expected an even number up to 6");
+  EXPECT_EQ(refused({.rotation = {angles, static_cast<RotaryPairing>(2)}}),
+            "head_rows: pairing is 2, expected one of the enum");
+  EXPECT_EQ(refused({.rotation = {View<const float, 2>(y.data(), {4, 6})}}),
+            "head_rows: y overlaps cosines_and_sines in memory");
+  EXPECT_EQ(refusal([&] {
+              head_rows(engine, x, View<float, 3>(y.data(), {4, 2, 5}), {});
+            }),
+            "head_rows: y has shape [4, 2, 5], expected [4, 2, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] {
+              rotate(engine, {angles}, View<const float, 3>(x.data(), {2, 2, 6}, {24, 12, 1}),
+                     View<float, 3>(y.data(), {2, 2, 6}));
+            }),
+            "rotate: x's heads lie 12 numbers apart, expected 6, one behind the other");
+  EXPECT_EQ(
+      refusal([&] {
+        rotate(engine, {angles}, View<const float, 3>(x.data(), {4, 1, 6}), View<float, 3>(x.data() + 3, {4, 1, 6}));
+      }),
+      "rotate: y overlaps x in memory");
+}
+
+}  // namespace headlight::test::head_rows_test

@@ -1,0 +1,146 @@
+#include "headlight/normalization.h"
+#include "reference/normalization.h"
+#include "support/guarded_matrix.h"
+#include "support/guarded_rows.h"
+#include "support/isas.h"
+
+namespace headlight::test::rms_norm_test {
+
+using RmsNormTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(RmsNormTest);
+
+constexpr float kEpsilon = 1e-5f;
+
+template <class Scalar>
+View<const Scalar, 1> vector_if(bool is_given, const Tensor<Scalar, 2>& row) {
+  return is_given ? View<const Scalar, 1>(row.data(), {row.shape()[1]}) : View<const Scalar, 1>();
+}
+std::span<const float> list_if(bool is_given, const GuardedRows& row) {
+  return is_given ? std::span<const float>(row.view().data, static_cast<std::size_t>(row.view().extent(1)))
+                  : std::span<const float>();
+}
+
+// Bits of a choice: a weight, one plus it, something added.
+void check(Engine& engine, Random& random, std::int64_t columns, int choice) {
+  SCOPED_TRACE(testing::Message() << columns << " columns, choice " << choice);
+  const bool has_weight = (choice & 1) != 0, one_plus = (choice & 2) != 0, has_added = (choice & 4) != 0;
+  const Against side = choice % 3 == 0 ? Against::front : Against::back;
+  constexpr std::int64_t kRows = 3;
+  const std::int64_t gap = random.integer(0, 5);
+  GuardedRows x(kRows, columns, gap, side), added(kRows, columns, gap, side), weight(1, columns, 0, side);
+  x.fill(random);
+  added.fill(random);
+  weight.fill(random);
+  const GuardedRows y(kRows, columns, gap, side);
+
+  Tensor<double, 2> truth(x.view().shape);
+  Tensor<float, 2> plain(x.view().shape);
+  const auto twin = [&]<class Scalar>(Tensor<Scalar, 2>& out) {
+    const Tensor<Scalar, 2> x_in = x.to<Scalar>(), added_in = added.to<Scalar>(), weight_in = weight.to<Scalar>();
+    reference::rms_norm<Scalar>(x_in, vector_if(has_weight, weight_in), one_plus, static_cast<Scalar>(kEpsilon),
+                                has_added ? added_in.view() : View<const Scalar, 2>(), out);
+  };
+  twin(truth);
+  twin(plain);
+
+  RmsNormOptions options = {.weight = list_if(has_weight, weight), .one_plus_weight = one_plus, .epsilon = kEpsilon};
+  if (has_added) options.added = added.const_view();
+  rms_norm(engine, x.const_view(), y.view(), options);
+  EXPECT_TRUE(at_most_twice_the_plain_error(y.view(), plain.view(), truth.view()));
+  EXPECT_TRUE(y.gaps_are_untouched());
+
+  if (has_added) {
+    rms_norm(engine, x.const_view(), added.view(), options);
+    EXPECT_TRUE(same_bits(added.view(), y.view())) << "in place of what is added";
+    return;
+  }
+  rms_norm(engine, x.const_view(), x.view(), options);
+  EXPECT_TRUE(same_bits(x.view(), y.view())) << "in place";
+}
+
+TEST_P(RmsNormTest, AgreesWithTheTwinForEveryOptionOnRaggedRows) {
+  Engine engine(options());
+  Random random(1);
+  for (const std::int64_t columns : kRowLengths) {
+    for (int choice = 0; choice < 8; ++choice) check(engine, random, columns, choice);
+  }
+}
+
+// Of 16 bits: the bits of the same call over the widened tensors, rounded once.
+TEST_P(RmsNormTest, RoundsOnceInEveryType) {
+  Engine engine(options());
+  Random random(2);
+  for (const NumberType of_x : kStoredTypes) {
+    for (const NumberType of_y : kStoredTypes) {
+      for (const std::int64_t columns : kRowLengths) {
+        SCOPED_TRACE(testing::Message() << name(of_x) << " to " << name(of_y) << ", " << columns);
+        const GuardedMatrix x(of_x, 3, columns, 1, Against::back, random),
+            y(of_y, 3, columns, 2, Against::back, random);
+        const GuardedMatrix added(of_y, 3, columns, 3, Against::front, random);
+        const Tensor<float, 2> x_floats = x.to(), added_floats = added.to();
+        Tensor<float, 2> expected(x_floats.shape());
+        rms_norm(engine, x_floats, expected, {.added = added_floats});
+        rms_norm(engine, x.const_view(), y.view(), {.added = added.const_view()});
+        EXPECT_TRUE(y.holds(expected));
+        rms_norm(engine, x.const_view(), added.view(), {.added = added.const_view()});
+        EXPECT_TRUE(added.holds(expected)) << "in place of what is added";
+      }
+    }
+  }
+}
+
+TEST_P(RmsNormTest, SurvivesRowsOfZerosAndKeepsNaNInItsRow) {
+  Engine engine(options());
+  for (const std::int64_t columns : kRowLengths) {
+    if (columns == 0) continue;
+    Tensor<float, 2> x({3, columns});
+    x(1, columns - 1) = std::nanf("");
+    rms_norm(engine, x.view(), x.view());
+    for (std::int64_t e = 0; e < columns; ++e) {
+      EXPECT_EQ(x(0, e), 0.0f);
+      EXPECT_TRUE(std::isnan(x(1, e)));
+      EXPECT_EQ(x(2, e), 0.0f);
+    }
+  }
+}
+
+TEST_P(RmsNormTest, GivesTheSameBitsOnAnyNumberOfThreadsAndAlone) {
+  Random random(3);
+  const Tensor<float, 2> x = random.normal_tensor<2>({900, 387}, 3.0f);
+  Tensor<float, 2> once(x.shape());
+  Engine one(options(1));
+  rms_norm(one, x.view(), once.view());
+  for (const int threads : {2, 3, 5, 8}) {
+    Engine engine(options(threads));
+    Tensor<float, 2> y(x.shape());
+    rms_norm(engine, x.view(), y.view());
+    EXPECT_TRUE(same_bits(y.view(), once.view())) << threads << " threads";
+  }
+  Tensor<float, 2> alone({1, 387});
+  rms_norm(one, View<const float, 2>(x.data() + 500 * 387, {1, 387}), alone.view());
+  EXPECT_TRUE(same_bits(alone.view(), View<float, 2>(once.data() + 500 * 387, {1, 387})));
+}
+
+TEST(RmsNormArguments, AreNamedWhenTheyAreWrong) {
+  Engine engine;
+  Tensor<float, 2> x({4, 6});
+  const std::vector<float> five(5);
+  EXPECT_EQ(refusal([&] { rms_norm(engine, x.view(), x.view(), {.weight = five}); }),
+            "rms_norm: weight has shape [5], expected [6] ([E], or empty)");
+  EXPECT_EQ(refusal([&] {
+              rms_norm(engine, x.view(), x.view(), {.added = View<const float, 2>(x.data(), {4, 5})});
+            }),
+            "rms_norm: added has shape [4, 5], expected [4, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] { rms_norm(engine, x.view(), x.view(), {.epsilon = -1.0f}); }),
+            "rms_norm: epsilon is -1.000000, expected a finite number ≥ 0");
+  EXPECT_EQ(refusal([&] {
+              rms_norm(engine, x.view(), View<float, 2>(x.data() + 1, {4, 5}));
+            }),
+            "rms_norm: y has shape [4, 5], expected [4, 6] (the shape of x)");
+  EXPECT_EQ(refusal([&] {
+              rms_norm(engine, View<const float, 2>(x.data(), {2, 6}), View<float, 2>(x.data() + 3, {2, 6}));
+            }),
+            "rms_norm: y overlaps x in memory");
+}
+
+}  // namespace headlight::test::rms_norm_test
