@@ -15,6 +15,10 @@
 
 namespace headlight {
 
+namespace ops {
+struct RowSource;
+}
+
 // How an operand is stored: as it is multiplied, or transposed.
 enum class Transpose : bool { no, yes };
 
@@ -106,6 +110,9 @@ class HEADLIGHT_API PackedMatrix {
   PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b = Transpose::no,
                NumberType type = NumberType::float32);
 
+  // B whose columns come a few at a time. For WeightMatrix, which checks what it is made of.
+  PackedMatrix(Engine& engine, const ops::RowSource& source, NumberType type);
+
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }        // K
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }  // N
   // What it was packed for, as what, into how many bytes that lie where; and whether it was.
@@ -120,6 +127,8 @@ class HEADLIGHT_API PackedMatrix {
     void operator()(std::byte* panels) const noexcept;
     std::size_t bytes;
   };
+
+  void allocate(const Engine& engine);
 
   std::unique_ptr<std::byte[], Free> panels_{nullptr, Free{0}};
   std::int64_t rows_ = 0;

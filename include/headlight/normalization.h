@@ -16,6 +16,7 @@
 
 #include "headlight/engine.h"
 #include "headlight/export.h"
+#include "headlight/storage_format.h"
 #include "headlight/typed_view.h"
 
 namespace headlight {
@@ -87,6 +88,8 @@ HEADLIGHT_API void rms_norm_backward(Engine& engine, const TypedView<2>& x, cons
 struct Embedding {
   TypedView<2> table{};
   std::span<const std::int64_t> ids{};
+  // Where given, the numbers of the table, as a file has them in blocks: then `table` has a shape and no memory.
+  StoredNumbers blocks{};
 };
 HEADLIGHT_API void embed(Engine& engine, std::span<const Embedding> embeddings, const MutableTypedView<2>& out);
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headlight/export.h"
-#include "headlight/typed_view.h"
+#include "headlight/storage_format.h"
 
 namespace headlight {
 
@@ -33,9 +33,9 @@ struct WeightView {
   // Where given, it keeps the memory of the numbers, which nobody changes: a layer may then read it there, and need no
   // copy. (A std::shared_ptr without a deleter will do for memory that lives longer anyway.)
   std::shared_ptr<const void> owner{};
-  // Instead of `values`: numbers of bfloat16 or float16, one behind another in C order. Layers read them widened, which
-  // is exact.
-  TypedView<1> stored{};
+  // Instead of `values`: numbers in any storage format, in C order; a row of the format is one of the last axis.
+  // Layers read them widened.
+  StoredNumbers stored{};
 };
 
 // Tensors by their names, as layer.load() takes them.

@@ -32,6 +32,9 @@ enum class StorageFormat : std::uint8_t {
   q6_k   // 256 of 6 bits, in groups of 16 with a scale each, of 8 bits
 };
 
+// Numbers of a type as they lie in a file, which those of the first formats are.
+[[nodiscard]] constexpr StorageFormat format_of(NumberType type) noexcept { return static_cast<StorageFormat>(type); }
+
 // What there is to know of a format. Each is one line of one table, lib/storage/formats.cc.
 struct StorageFormatInfo {
   StorageFormat format;
@@ -79,6 +82,10 @@ struct StoredNumbers {
 // Bytes of a row of so many columns, and of its scales where they lie beside.
 [[nodiscard]] HEADLIGHT_API std::int64_t row_bytes(StorageFormat format, std::int64_t columns) noexcept;
 [[nodiscard]] HEADLIGHT_API std::int64_t row_scale_bytes(StorageFormat format, std::int64_t columns) noexcept;
+
+// Rows first … first + count − 1 of stored numbers whose rows have so many columns, where they lie.
+[[nodiscard]] HEADLIGHT_API StoredNumbers some_rows(const StoredNumbers& stored, std::int64_t columns,
+                                                    std::int64_t first, std::int64_t count) noexcept;
 
 // Rows first … first + count − 1 of stored numbers whose rows have so many columns, as floats, one row behind another:
 // each number as its format says, exactly but for one rounding to float32.

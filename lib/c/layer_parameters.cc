@@ -36,8 +36,8 @@ WeightView weight_view(const char* operation, const std::string& name, const hea
   if (type == NumberType::float32) {
     weight.values = span(operation, argument, static_cast<const float*>(given.data), count);
   } else {
-    weight.stored = {
-        type, span(operation, argument, static_cast<const std::uint16_t*>(given.data), count).data(), {count}};
+    const auto numbers = span(operation, argument, static_cast<const std::uint16_t*>(given.data), count);
+    weight.stored = {format_of(type), numbers.data(), count};
   }
   return weight;
 }

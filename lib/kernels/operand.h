@@ -54,7 +54,9 @@ struct Operand {
   OperandLayout layout = OperandLayout::rows;
   std::int64_t stride = 0;  // in numbers; of panels with a single block of rows, 0
   const void* data = nullptr;
-  // Of rows of int8: number (k, j) is scales[k · scale_stride] times what is stored, rounded to a float.
+  // Of rows of int8: number (k, j) is scales[k · scale_stride] times what is stored, rounded to a float. Of columns of
+  // float32 that are to be packed: what is stored are integers, and number (k, j) is one times scales[j ·
+  // scale_stride + g], where g = 0 of what panels of int8 take, and of int4 the group of k.
   const float* scales = nullptr;
   std::int64_t scale_stride = 0;
 

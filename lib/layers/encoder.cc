@@ -80,15 +80,18 @@ Encoder::Encoder(const EncoderOptions& options)
 
 void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
   const std::size_t count = options_.token_types > 0 ? 3 : 2;
-  const std::array<Embedding, 3> tables = {Embedding{word_embeddings_.table(), input.ids},
-                                           Embedding{position_embeddings_.table(), input.positions},
-                                           Embedding{token_type_embeddings_.table(), input.token_types}};
+  const std::array<Embedding, 3> tables = {
+      Embedding{word_embeddings_.table(), input.ids, word_embeddings_.blocks()},
+      Embedding{position_embeddings_.table(), input.positions, position_embeddings_.blocks()},
+      Embedding{token_type_embeddings_.table(), input.token_types, token_type_embeddings_.blocks()}};
   embed(engine, std::span(tables).first(count), hidden);
 }
 
-// Of 16 bits, in memory that was lent.
+// In another form than float32, in memory that was lent.
 bool Encoder::has_stored_tables() const noexcept {
-  const auto is_stored = [](const WeightMatrix& table) { return table.table().type != NumberType::float32; };
+  const auto is_stored = [](const WeightMatrix& table) {
+    return table.table().type != NumberType::float32 || table.blocks();
+  };
   return is_stored(word_embeddings_) || is_stored(position_embeddings_) || is_stored(token_type_embeddings_);
 }
 

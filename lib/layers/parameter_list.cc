@@ -4,41 +4,34 @@
 #include <set>
 #include <utility>
 
+#include "headlight/storage_format.h"
 #include "layers/product.h"
-#include "layers/stored_numbers.h"
 #include "ops/check.h"
-#include "ops/typed_check.h"
+#include "ops/stored_check.h"
 
 namespace headlight::layers {
 
 namespace {
 
-// Its numbers, of whichever type.
-TypedView<1> numbers_of(const WeightView& weight) noexcept {
+// Its numbers, in whichever format.
+StoredNumbers numbers_of(const WeightView& weight) noexcept {
   if (weight.stored) return weight.stored;
-  return {NumberType::float32, weight.values.data(), {static_cast<std::int64_t>(weight.values.size())}};
+  return {StorageFormat::float32, weight.values.data(), static_cast<std::int64_t>(weight.values.size())};
 }
-
-// Of numbers that are not float32.
-void check_stored(std::string_view layer, const std::string& weight, const WeightView& view) {
-  const TypedView<1>& stored = view.stored;
-  if (!view.values.empty()) ops::fail(layer, weight, " holds both values and stored numbers, expected one of them");
-  if (stored.type != NumberType::bfloat16 && stored.type != NumberType::float16) {
-    ops::fail(layer, weight, " is stored as ", ops::type_name(stored.type), ", expected bfloat16 or float16");
-  }
-  if (stored.extent(0) > 1 && stored.stride(0) != 1) {
-    ops::fail(layer, weight, " is stored with the stride ", stored.stride(0), ", expected 1");
-  }
-  ops::check_number_address(layer, weight, stored.data, stored.type);
-}
+// Of a row of them.
+std::int64_t columns_of(const ParameterPlace& place) noexcept { return place.shape.empty() ? 1 : place.shape.back(); }
 
 void check_weight(std::string_view layer, const ParameterPlace& parameter, const WeightView& weight) {
   if (weight.shape != parameter.shape) {
     ops::fail(layer, "weight ", parameter.name, " has shape ", weight.shape, ", expected ", parameter.shape);
   }
-  if (weight.stored) check_stored(layer, "weight " + parameter.name, weight);
+  if (weight.stored) {
+    const std::string name = "weight " + parameter.name;
+    if (!weight.values.empty()) ops::fail(layer, name, " holds both values and stored numbers, expected one of them");
+    ops::check_stored_numbers(layer, name, weight.stored, columns_of(parameter));
+  }
   const std::int64_t count = count_of(parameter);
-  const std::int64_t held = numbers_of(weight).extent(0);
+  const std::int64_t held = numbers_of(weight).count;
   if (held != count) {
     ops::fail(layer, "weight ", parameter.name, " of shape ", weight.shape, " holds ", held, " values, expected ",
               count);
@@ -76,8 +69,7 @@ std::vector<Borrowed> find_borrowed(std::span<const ParameterPlace> places, cons
     for (const ParameterPlace& place : places.subspan(first, end - first)) {
       const WeightView& weight = weights.find(place.name)->second;
       if (weight.owner == nullptr || !matrix->may_move()) break;
-      const TypedView<1> numbers = numbers_of(weight);
-      found.parts.push_back({place.rows, numbers.data, weight.owner, numbers.type});
+      found.parts.push_back({place.rows, numbers_of(weight), weight.owner});
     }
     if (found.parts.size() == end - first) {
       borrowed.push_back(std::move(found));
@@ -103,14 +95,17 @@ void read(const ParameterPlace& place, float* to) noexcept {
 
 namespace {
 
-void write(const ParameterPlace& place, NumberType type, const void* from) {
+void write(const ParameterPlace& place, const StoredNumbers& from) {
   float* const to = place.matrix != nullptr ? rows_of(place.matrix->own(), place.rows).data : place.vector->data();
-  widen(type, from, count_of(place), to);
+  const std::int64_t columns = columns_of(place);
+  if (columns > 0) widen_rows(from, columns, 0, count_of(place) / columns, to);
 }
 
 }  // namespace
 
-void write(const ParameterPlace& place, const float* from) { write(place, NumberType::float32, from); }
+void write(const ParameterPlace& place, const float* from) {
+  write(place, {StorageFormat::float32, from, count_of(place)});
+}
 
 std::span<float> gradient_of(const ParameterPlace& place) noexcept {
   if (place.matrix == nullptr) return values_of(*place.vector_gradient);
@@ -137,8 +132,7 @@ void load_parameters(std::string_view layer, std::span<const ParameterPlace> pla
   for (Borrowed& found : borrowed) found.matrix->borrow(std::move(found.parts));
   for (const ParameterPlace& place : places) {
     if (place.matrix != nullptr && place.matrix->is_borrowed()) continue;
-    const TypedView<1> numbers = numbers_of(weights.find(place.name)->second);
-    write(place, numbers.type, numbers.data);
+    write(place, numbers_of(weights.find(place.name)->second));
   }
 }
 

@@ -16,9 +16,9 @@
 #include "headlight/out_of_memory.h"
 #include "headlight/storage_types.h"
 #include "headlight/tensor.h"
-#include "kernels/operand.h"
-#include "layers/stored_numbers.h"
+#include "layers/lent_rows.h"
 #include "ops/gemm/internal.h"
+#include "ops/gemm/row_source.h"
 
 namespace headlight {
 
@@ -79,6 +79,8 @@ struct Copy {
       : rows(which),
         matrix(engine, weights, Transpose::yes, type),
         is_exact(holds(type, {weights.data, static_cast<std::size_t>(weights.size())})) {}
+  Copy(Engine& engine, Rows which, const ops::RowSource& weights, NumberType type, bool exact)
+      : rows(which), matrix(engine, weights, type), is_exact(exact) {}
 
   [[nodiscard]] bool is(Isa isa, const Rows& which) const noexcept {
     return matrix.isa() == isa && rows.first == which.first && rows.count == which.count;
@@ -141,43 +143,64 @@ struct WeightMatrix::State {
     return {own, covered_by};
   }
 
-  // The part that was lent with those rows in it, or null.
-  [[nodiscard]] const Lent* find_lent(const Rows& which) const noexcept {
-    const auto part =
-        std::find_if(lent.begin(), lent.end(), [&](const Lent& some) { return contains(some.rows, which); });
-    return part == lent.end() ? nullptr : &*part;
-  }
-  [[nodiscard]] const void* row_of(const Lent& part, std::int64_t row) const noexcept {
-    return kernels::numbers_behind(part.values, (row - part.rows.first) * columns, part.type);
-  }
-
   // Those rows where they lie side by side as floats already, or null.
   [[nodiscard]] const float* find_plain(const OwnRows& from, const Rows& which) const noexcept {
-    if (from != nullptr) return from.get() + which.first * columns;
-    const Lent* const part = find_lent(which);
-    const bool is_plain = part != nullptr && part->type == NumberType::float32;
-    return is_plain ? static_cast<const float*>(row_of(*part, which.first)) : nullptr;
+    return from != nullptr ? from.get() + which.first * columns : lent.find_floats(which);
   }
 
   // Those rows one after another, wherever they lie.
   void copy_rows(const Source& from, const Rows& which, float* to) const noexcept {
+    if (from.own != nullptr) {
+      std::copy_n(from.own.get() + which.first * columns, which.count * columns, to);
+    } else if (!lent.empty()) {
+      lent.copy(which, to);
+    } else {
+      unpack_rows(from.covered_by, which, to);
+    }
+  }
+  void unpack_rows(Isa isa, const Rows& which, float* to) const noexcept {
     const std::int64_t end = which.first + which.count;
     for (std::int64_t row = which.first; row < end;) {
-      std::int64_t count = end - row;
-      if (from.own != nullptr) {
-        std::copy_n(from.own.get() + row * columns, count * columns, to);
-      } else if (const Lent* const part = find_lent({row, 1})) {
-        count = std::min(count, part->rows.first + part->rows.count - row);
-        layers::widen(part->type, row_of(*part, row), count * columns, to);
-      } else {
-        const Copy* copy = copy_of_row(from.covered_by, row);
-        count = std::min(count, copy->rows.first + copy->rows.count - row);
-        ops::unpack_columns(copy->matrix, row - copy->rows.first, count, to);
-      }
+      const Copy* copy = copy_of_row(isa, row);
+      const std::int64_t count = std::min(end, copy->rows.first + copy->rows.count) - row;
+      ops::unpack_columns(copy->matrix, row - copy->rows.first, count, to);
       row += count;
       to += count * columns;
     }
   }
+
+  // The panels of some rows.
+  [[nodiscard]] std::unique_ptr<Copy> pack(Engine& engine, const Rows& which) const {
+    const Source from = source();
+    // Integers that were lent are taken as they are, whether or not somebody was shown rows of floats meanwhile.
+    const Reading reading = {*this, from, which, lent.scales_of_row(which, type)};
+    const float* const values = reading.scales_of_row == 0 ? find_plain(from.own, which) : nullptr;
+    std::unique_ptr<Copy> made;
+    if (values != nullptr) {
+      made.reset(new (std::nothrow) Copy(engine, which, {values, {which.count, columns}}, type));
+    } else {
+      // What other panels hold to the bit, these do. Of what is lent nobody asks: it is read where it lies.
+      made.reset(new (std::nothrow) Copy(
+          engine, which, {which.count, columns, Reading::read, &reading, reading.scales_of_row}, type, lent.empty()));
+    }
+    if (made == nullptr) throw OutOfMemory("PackedMatrix", sizeof(Copy));
+    return made;
+  }
+
+  // Rows on their way into panels.
+  struct Reading {
+    const State& state;
+    const Source& from;
+    Rows which;
+    std::int64_t scales_of_row;
+
+    static void read(const void* context, std::int64_t first, std::int64_t count, float* to, float* scales) noexcept {
+      const auto& self = *static_cast<const Reading*>(context);
+      const Rows rows = {self.which.first + first, count};
+      if (scales == nullptr) return self.state.copy_rows(self.from, rows, to);
+      self.state.lent.copy_integers(rows, to, scales, self.scales_of_row);
+    }
+  };
 
   // All rows in memory of the matrix's own: those that it has, or a copy of what lies elsewhere.
   [[nodiscard]] OwnRows own_or_copy(const Source& from) const {
@@ -191,13 +214,13 @@ struct WeightMatrix::State {
   std::int64_t columns;
   // Numbers lie in the first of these three that is there.
   OwnRows own;
-  std::vector<Lent> lent;
+  layers::LentRows lent;
   std::atomic<Copy*> first{nullptr};
   Isa covered_by = Isa::scalar;           // the instruction set whose copies hold every row, where nothing else does
   NumberType type = NumberType::float32;  // of all copies
   bool is_shown = false;
-  std::vector<Lent> once_lent;  // where somebody may look still, though the matrix has rows of its own now
-  bool is_open = false;         // and so with rows of its own
+  layers::LentRows once_lent;  // where somebody may look still, though the matrix has rows of its own now
+  bool is_open = false;        // and so with rows of its own
   Tensor<float, 2> gradient;
   // Held while const functions look at or change where numbers lie, but never while they copy or pack any: an executor
   // may run another call on the thread that waits for it.
@@ -225,17 +248,7 @@ const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
   const Isa isa = engine.isa();
   if (const Copy* found = state.find(isa, which)) return &found->matrix;
 
-  const State::Source source = state.source();
-  const float* values = state.find_plain(source.own, which);
-  Tensor<float, 2> gathered;
-  if (values == nullptr) {
-    gathered = Tensor<float, 2>({which.count, columns()});
-    state.copy_rows(source, which, gathered.data());
-    values = gathered.data();
-  }
-  std::unique_ptr<Copy> made(new (std::nothrow) Copy(engine, which, {values, {which.count, columns()}}, state.type));
-  if (made == nullptr) throw OutOfMemory("PackedMatrix", sizeof(Copy));
-
+  std::unique_ptr<Copy> made = state.pack(engine, which);
   const std::scoped_lock lock(state.mutex);
   if (const Copy* found = state.find(isa, which)) return &found->matrix;  // another thread was faster
   made->next = state.first.load(std::memory_order_relaxed);
@@ -264,8 +277,15 @@ View<const float, 2> WeightMatrix::plain() const noexcept {
 TypedView<2> WeightMatrix::table() const noexcept {
   if (state_ == nullptr) return {};
   // Lent rows stay what they are while shown() makes others of the matrix's own: no lock is needed to find them.
-  const Lent* const part = state_->find_lent(all());
-  return part == nullptr ? TypedView<2>(plain()) : TypedView<2>(part->type, part->values, {rows(), columns()});
+  const Lent* const part = state_->lent.find(all());
+  if (part == nullptr) return plain();
+  const std::optional<NumberType> type = info(part->numbers.format).plain;
+  return {type.value_or(NumberType::float32), type ? part->numbers.data : nullptr, {rows(), columns()}};
+}
+
+StoredNumbers WeightMatrix::blocks() const noexcept {
+  const Lent* const part = state_ == nullptr ? nullptr : state_->lent.find(all());
+  return part == nullptr || info(part->numbers.format).plain ? StoredNumbers() : part->numbers;
 }
 
 View<const float, 2> WeightMatrix::shown() const {
@@ -286,7 +306,7 @@ View<float, 2> WeightMatrix::own() {
   state_->own = state_->own_or_copy({state_->own, state_->covered_by});
   // What was shown may lie where lent rows do: they are kept, and read no more.
   if (state_->is_shown && !state_->lent.empty()) state_->once_lent = std::move(state_->lent);
-  state_->lent.clear();
+  state_->lent = {};
   state_->forget_copies();
   return {state_->own.get(), {rows(), columns()}};
 }
@@ -299,7 +319,7 @@ View<float, 2> WeightMatrix::own_for_good() {
 
 void WeightMatrix::borrow(std::vector<Lent> parts) noexcept {
   if (state_ == nullptr) return;
-  state_->lent = std::move(parts);
+  state_->lent = {std::move(parts), columns()};
   state_->own = nullptr;
   state_->forget_copies();
 }

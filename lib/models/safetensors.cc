@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -26,10 +27,6 @@ constexpr std::uint64_t kLongestHeader = 100'000'000;  // what the reference imp
 
 // Written data begins at a multiple of this, so that a map of the file gives aligned vectors.
 constexpr std::size_t kDataAlignment = 64;
-
-std::size_t element_count(const SafetensorsEntry& entry) {
-  return entry.bytes.size() / safetensors_element_size(entry.dtype);
-}
 
 }  // namespace
 
@@ -99,7 +96,8 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const noexc
 WeightView SafetensorsFile::float32(std::string_view name) {
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) throw FileError(path(), "lacks the tensor " + in_quotes(name));
-  if (!is_readable(*this, *entry)) {
+  const std::optional<StorageFormat> format = format_in(*this, *entry);
+  if (!format) {
     throw FileError(path(),
                     "tensor " + in_quotes(name) + " has dtype " + entry->dtype +
                         ", expected F32, F16, BF16, or I8 or U8 with what write_safetensors() puts beside it, " +
@@ -107,29 +105,29 @@ WeightView SafetensorsFile::float32(std::string_view name) {
                         in_quotes(entry->name + std::string(kShapeSuffix)) + ")");
   }
   const auto address = reinterpret_cast<std::uintptr_t>(entry->bytes.data());
-  if (entry->dtype == "F32" && address % alignof(float) == 0) {
-    return {entry->shape, {reinterpret_cast<const float*>(entry->bytes.data()), element_count(*entry)}, state_->file};
+  if (format == StorageFormat::float32 && address % alignof(float) == 0) {
+    return {entry->shape,
+            {reinterpret_cast<const float*>(entry->bytes.data()), entry->bytes.size() / sizeof(float)},
+            state_->file};
   }
   auto found = state_->converted.find(entry->name);
-  if (found == state_->converted.end()) found = state_->converted.emplace(entry->name, widened(*this, *entry)).first;
+  if (found == state_->converted.end())
+    found = state_->converted.emplace(entry->name, widened(*this, *entry, *format)).first;
   return {shape_in(*this, *entry), found->second};
 }
 
 WeightView SafetensorsFile::stored(std::string_view name) {
   const SafetensorsEntry* entry = find(name);
-  const bool is_narrow = entry != nullptr && (entry->dtype == "BF16" || entry->dtype == "F16");
-  if (!is_narrow || reinterpret_cast<std::uintptr_t>(entry->bytes.data()) % alignof(Float16) != 0) return float32(name);
-  return {.shape = entry->shape,
-          .owner = state_->file,
-          .stored = {entry->dtype == "BF16" ? NumberType::bfloat16 : NumberType::float16,
-                     entry->bytes.data(),
-                     {static_cast<std::int64_t>(element_count(*entry))}}};
+  const std::optional<StorageFormat> format = entry == nullptr ? std::nullopt : format_in(*this, *entry);
+  if (!format || format == StorageFormat::float32) return float32(name);
+  if (reinterpret_cast<std::uintptr_t>(entry->bytes.data()) % info(*format).alignment != 0) return float32(name);
+  return {.shape = shape_in(*this, *entry), .owner = state_->file, .stored = numbers_in(*this, *entry, *format)};
 }
 
 Weights SafetensorsFile::weights() {
   Weights all;
   for (const auto& entry : state_->entries) {
-    if (is_readable(*this, entry) && !belongs_to_another(*this, entry)) all.emplace(entry.name, float32(entry.name));
+    if (format_in(*this, entry) && !belongs_to_another(*this, entry)) all.emplace(entry.name, float32(entry.name));
   }
   return all;
 }

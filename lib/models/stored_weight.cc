@@ -26,7 +26,9 @@ constexpr float kLeastScale = 0x1p-126f;
 }
 
 void check_shape(const std::string& name, const WeightView& weight) {
-  if (weight.stored) fail(name, "is stored in 16 bits, expected values, which are float32");
+  if (weight.stored) {
+    fail(name, "is stored as " + std::string(info(weight.stored.format).name) + ", expected values, which are float32");
+  }
   std::uint64_t count = 1;
   bool fits = name != "__metadata__";
   for (const std::int64_t extent : weight.shape) {
@@ -96,11 +98,6 @@ Stored stored_at(const SafetensorsEntry& entry, std::size_t n) {
   return stored;
 }
 
-template <class Stored>
-void widen_into(const SafetensorsEntry& entry, std::vector<float>& values) {
-  for (std::size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(stored_at<Stored>(entry, n));
-}
-
 // A tensor beside another one.
 const SafetensorsEntry* beside(const SafetensorsFile& file, const SafetensorsEntry& entry, std::string_view suffix) {
   return file.find(entry.name + std::string(suffix));
@@ -123,25 +120,6 @@ std::optional<std::vector<std::int64_t>> shape_of_int4(const SafetensorsFile& fi
   if (shape.back() < 0 || with_last(shape, divide_up(shape.back(), 2)) != entry.shape) return std::nullopt;
   if (!has_scales(file, entry, "BF16", with_last(shape, divide_up(shape.back(), kGroup)))) return std::nullopt;
   return shape;
-}
-
-void widen_int8(const SafetensorsEntry& entry, const SafetensorsEntry& scales, std::vector<float>& values) {
-  widen_into<std::int8_t>(entry, values);
-  const auto columns = static_cast<std::size_t>(entry.shape.back());
-  for (std::size_t n = 0; n < values.size(); ++n) values[n] *= stored_at<float>(scales, n / columns);
-}
-
-void widen_int4(const SafetensorsEntry& entry, const SafetensorsEntry& scales, std::size_t columns,
-                std::vector<float>& values) {
-  const auto row_bytes = static_cast<std::size_t>(entry.shape.back());
-  const auto row_groups = static_cast<std::size_t>(scales.shape.back());
-  for (std::size_t n = 0; n < values.size(); ++n) {
-    const std::size_t row = n / columns, k = n % columns;
-    const int byte = std::to_integer<int>(entry.bytes[row * row_bytes + k / 2]);
-    const int integer = (k % 2 == 0 ? byte & 15 : byte >> 4) - kZeroOf4;
-    const std::size_t group = row * row_groups + k / static_cast<std::size_t>(kGroup);
-    values[n] = static_cast<float>(integer) * static_cast<float>(stored_at<BFloat16>(scales, group));
-  }
 }
 
 }  // namespace
@@ -252,28 +230,48 @@ bool belongs_to_another(const SafetensorsFile& file, const SafetensorsEntry& ent
   return belongs(kScaleSuffix, true) || belongs(kShapeSuffix, false);
 }
 
-bool is_readable(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  return entry.dtype == "F32" || entry.dtype == "F16" || entry.dtype == "BF16" || is_int8(file, entry) ||
-         shape_of_int4(file, entry).has_value();
+std::optional<StorageFormat> format_in(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  for (const StorageFormatInfo& of : storage_formats()) {
+    if (of.safetensors.empty() || of.safetensors != entry.dtype) continue;
+    const bool is_whole = of.format == StorageFormat::int8   ? is_int8(file, entry)
+                          : of.format == StorageFormat::int4 ? shape_of_int4(file, entry).has_value()
+                                                             : true;
+    if (is_whole) return of.format;
+  }
+  return std::nullopt;
 }
 
-std::vector<float> widened(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  const std::vector<std::int64_t> shape = shape_in(file, entry);
-  std::size_t count = 1;
-  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
-  std::vector<float> values(count);
-  if (entry.dtype == "F16") {
-    widen_into<Float16>(entry, values);
-  } else if (entry.dtype == "BF16") {
-    widen_into<BFloat16>(entry, values);
-  } else if (entry.dtype == "I8") {
-    widen_int8(entry, *beside(file, entry, kScaleSuffix), values);
-  } else if (entry.dtype == "U8") {
-    widen_int4(entry, *beside(file, entry, kScaleSuffix), static_cast<std::size_t>(shape.back()), values);
-  } else {
-    widen_into<float>(entry, values);
+StoredNumbers numbers_in(const SafetensorsFile& file, const SafetensorsEntry& entry, StorageFormat format) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape_in(file, entry)) count *= extent;
+  const bool has_scales = info(format).beside.has_value();
+  return {format, entry.bytes.data(), count, has_scales ? beside(file, entry, kScaleSuffix)->bytes.data() : nullptr};
+}
+
+std::vector<float> floats_of(const StoredNumbers& numbers, std::int64_t columns) {
+  std::vector<float> values(static_cast<std::size_t>(numbers.count));
+  if (values.empty()) return values;
+  const StorageFormatInfo& of = info(numbers.format);
+  if (reinterpret_cast<std::uintptr_t>(numbers.data) % of.alignment == 0) {
+    widen_rows(numbers, columns, 0, numbers.count / columns, values.data());
+    return values;
+  }
+  // In pieces, from memory where they may lie.
+  const auto* const from = static_cast<const std::byte*>(numbers.data);
+  const auto bytes = static_cast<std::size_t>(of.bytes);
+  alignas(float) std::array<std::byte, 4096> piece;
+  const std::size_t most = piece.size() / bytes;
+  for (std::size_t first = 0; first < values.size(); first += most) {
+    const std::size_t count = std::min(most, values.size() - first);
+    std::memcpy(piece.data(), from + first * bytes, count * bytes);
+    widen_rows({numbers.format, piece.data()}, static_cast<std::int64_t>(count), 0, 1, &values[first]);
   }
   return values;
+}
+
+std::vector<float> widened(const SafetensorsFile& file, const SafetensorsEntry& entry, StorageFormat format) {
+  const std::vector<std::int64_t> shape = shape_in(file, entry);
+  return floats_of(numbers_in(file, entry, format), shape.empty() ? 1 : shape.back());
 }
 
 }  // namespace headlight::models

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "headlight/models/safetensors.h"
 #include "headlight/number_type.h"
 #include "headlight/parameters.h"
+#include "headlight/storage_format.h"
 
 namespace headlight::models {
 
@@ -52,13 +54,19 @@ class StoredWeight {
   std::vector<float> scales_;
 };
 
-// Whether float32() reads it: F32, F16 and BF16, and I8 and U8 with what write_safetensors() puts beside them.
-[[nodiscard]] bool is_readable(const SafetensorsFile& file, const SafetensorsEntry& entry);
+// The format of its numbers: F32, F16 and BF16, and I8 and U8 with what write_safetensors() puts beside them; else
+// none.
+[[nodiscard]] std::optional<StorageFormat> format_in(const SafetensorsFile& file, const SafetensorsEntry& entry);
 // The shape of its numbers: the tensor's, but for int4.
 [[nodiscard]] std::vector<std::int64_t> shape_in(const SafetensorsFile& file, const SafetensorsEntry& entry);
 // Whether it holds the scales or the shape of another tensor.
 [[nodiscard]] bool belongs_to_another(const SafetensorsFile& file, const SafetensorsEntry& entry);
-// All numbers, exactly widened; integers times their scale, rounded once.
-[[nodiscard]] std::vector<float> widened(const SafetensorsFile& file, const SafetensorsEntry& entry);
+// Numbers in rows of so many columns as floats, at whatever address they lie.
+[[nodiscard]] std::vector<float> floats_of(const StoredNumbers& numbers, std::int64_t columns);
+// Its numbers of that format where they lie, and as floats.
+[[nodiscard]] StoredNumbers numbers_in(const SafetensorsFile& file, const SafetensorsEntry& entry,
+                                       StorageFormat format);
+[[nodiscard]] std::vector<float> widened(const SafetensorsFile& file, const SafetensorsEntry& entry,
+                                         StorageFormat format);
 
 }  // namespace headlight::models

@@ -76,7 +76,7 @@ constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) noexcept {
 
 }  // namespace
 
-const Format& format_of(StorageFormat format) noexcept { return kFormats[static_cast<std::size_t>(format)]; }
+const Format& table_entry(StorageFormat format) noexcept { return kFormats[static_cast<std::size_t>(format)]; }
 
 Row row_of(const StoredNumbers& stored, std::int64_t columns, std::int64_t row) noexcept {
   const auto* const blocks = static_cast<const std::byte*>(stored.data) + row * row_bytes(stored.format, columns);
@@ -104,9 +104,15 @@ std::int64_t row_scale_bytes(StorageFormat format, std::int64_t columns) noexcep
   return scales * static_cast<std::int64_t>(bytes_of(*of.beside));
 }
 
+StoredNumbers some_rows(const StoredNumbers& stored, std::int64_t columns, std::int64_t first,
+                        std::int64_t count) noexcept {
+  const storage::Row row = storage::row_of(stored, columns, first);
+  return {stored.format, row.blocks, count * columns, row.scales};
+}
+
 void widen_rows(const StoredNumbers& stored, std::int64_t columns, std::int64_t first, std::int64_t count,
                 float* to) noexcept {
-  const storage::Format& format = storage::format_of(stored.format);
+  const storage::Format& format = storage::table_entry(stored.format);
   if (format.info.plain) {  // all rows are one
     return format.widen(storage::row_of(stored, columns, first), count * columns, to);
   }

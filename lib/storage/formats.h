@@ -22,7 +22,7 @@ struct Format {
   void (*integers)(const Row& row, std::int64_t count, float* to, float* scales) noexcept;
 };
 
-[[nodiscard]] const Format& format_of(StorageFormat format) noexcept;
+[[nodiscard]] const Format& table_entry(StorageFormat format) noexcept;
 
 // The row of that number.
 [[nodiscard]] Row row_of(const StoredNumbers& stored, std::int64_t columns, std::int64_t row) noexcept;

@@ -68,7 +68,7 @@ Tensor<float, 2> product(const GemmKernels& kernels, NumberType type, const Tens
   panels.data = packed.data();
   const kernels::Operand rows{.stride = n, .data = b.data()};
   for (std::int64_t column = 0; column < n; column += kernels.panel_width) {
-    kernels.pack_columns(rows, k, column, std::min<std::int64_t>(kernels.panel_width, n - column), panels,
+    kernels.pack_columns(rows, column, k, column, std::min<std::int64_t>(kernels.panel_width, n - column), panels,
                          packed.data(), &runtime::is_cancelled);
   }
   const Guarded<float> c(m * n, side), rounded(m * kernels.rounded_row(k), side);

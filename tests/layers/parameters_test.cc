@@ -97,21 +97,24 @@ TEST(Parameters, ThatDoNotFitAreNamedAndNothingIsWritten) {
   EXPECT_EQ(with([](Weights& weights) { weights["out_proj.weight"].values = weights["in_proj_bias"].values; }),
             "MultiHeadAttention: weight out_proj.weight of shape [4, 4] holds 12 values, expected 16");
   const std::vector<BFloat16> stored(17);
-  const auto with_stored = [&](NumberType type, const void* data, std::int64_t count, std::int64_t stride) {
+  const auto with_stored = [&](StorageFormat format, const void* data, std::int64_t count) {
     return with([&](Weights& weights) {
-      weights["out_proj.weight"] = {.shape = {4, 4}, .stored = {type, data, {count}, {stride}}};
+      weights["out_proj.weight"] = {.shape = {4, 4}, .stored = {format, data, count}};
     });
   };
-  EXPECT_EQ(with_stored(NumberType::bfloat16, stored.data(), 15, 1),
+  EXPECT_EQ(with_stored(StorageFormat::bfloat16, stored.data(), 15),
             "MultiHeadAttention: weight out_proj.weight of shape [4, 4] holds 15 values, expected 16");
-  EXPECT_EQ(with_stored(NumberType::float16, stored.data(), 16, 2),
-            "MultiHeadAttention: weight out_proj.weight is stored with the stride 2, expected 1");
-  EXPECT_EQ(with_stored(NumberType::int8, stored.data(), 16, 1),
-            "MultiHeadAttention: weight out_proj.weight is stored as int8, expected bfloat16 or float16");
-  EXPECT_EQ(with_stored(NumberType::float16, reinterpret_cast<const std::byte*>(stored.data()) + 1, 16, 1),
+  EXPECT_EQ(with_stored(StorageFormat::int8, stored.data(), 16),
+            "MultiHeadAttention: weight out_proj.weight is stored as int8 without scales");
+  EXPECT_EQ(with_stored(StorageFormat::q4_k, stored.data(), 16),
+            "MultiHeadAttention: weight out_proj.weight is stored as q4_k in rows of 4 numbers, expected a multiple of "
+            "256");
+  EXPECT_EQ(with_stored(static_cast<StorageFormat>(99), stored.data(), 16),
+            "MultiHeadAttention: weight out_proj.weight is stored in the format 99, which is none");
+  EXPECT_EQ(with_stored(StorageFormat::float16, reinterpret_cast<const std::byte*>(stored.data()) + 1, 16),
             "MultiHeadAttention: weight out_proj.weight lies at an address that is no multiple of a number's 2 bytes");
   EXPECT_EQ(with([&](Weights& weights) {
-              weights["out_proj.weight"].stored = {NumberType::bfloat16, stored.data(), {16}};
+              weights["out_proj.weight"].stored = {StorageFormat::bfloat16, stored.data(), 16};
             }),
             "MultiHeadAttention: weight out_proj.weight holds both values and stored numbers, expected one of them");
   EXPECT_EQ(

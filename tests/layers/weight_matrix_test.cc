@@ -126,7 +126,7 @@ TEST(WeightMatrix, ReadsPartsWhereTheyLie) {
   for (const Rows rows : {Rows{0, 8}, Rows{8, 3}, Rows{11, 19}}) {
     const float* const begin = &values(rows.first, 0);
     owners.push_back(std::make_shared<std::vector<float>>(begin, begin + rows.count * 17));
-    parts.push_back({rows, owners.back()->data(), owners.back()});
+    parts.push_back({rows, {StorageFormat::float32, owners.back()->data(), rows.count * 17}, owners.back()});
   }
   matrix.borrow(std::move(parts));
   EXPECT_TRUE(matrix.is_borrowed());
@@ -254,8 +254,8 @@ TEST(BorrowedWeights, Of16BitsGiveALayerTheBitsOfFloats) {
   const auto owner = std::make_shared<std::vector<BFloat16>>();
   std::vector<float> floats;
   for (const float number : numbers) floats.push_back(static_cast<float>(owner->emplace_back(number)));
-  const WeightView weight = {.shape = {7, 12}, .owner = owner, .stored = {NumberType::bfloat16, owner->data(), {84}}};
-  const WeightView bias = {.shape = {7}, .stored = {NumberType::bfloat16, owner->data(), {7}}};
+  const WeightView weight = {.shape = {7, 12}, .owner = owner, .stored = {StorageFormat::bfloat16, owner->data(), 84}};
+  const WeightView bias = {.shape = {7}, .stored = {StorageFormat::bfloat16, owner->data(), 7}};
 
   Linear lent(12, 7), copied(12, 7), converted(12, 7);
   lent.load({{"weight", weight}, {"bias", bias}});

@@ -14,7 +14,6 @@
 #include "headlight/layers/weight_matrix.h"
 #include "headlight/storage_types.h"
 #include "headlight/typed_view.h"
-#include "layers/stored_numbers.h"
 #include "ops/gemm/internal.h"
 #include "support/compare.h"
 #include "support/isas.h"
@@ -106,7 +105,7 @@ TEST(WeightMatrixType, RowsThatAreLentStayWhereTheyLie) {
   const auto values = random.normal_tensor<2>({30, 17});
   const auto owner = std::make_shared<std::vector<float>>(values.begin(), values.end());
   WeightMatrix matrix(values.shape());
-  std::vector<WeightMatrix::Lent> parts = {{{0, 30}, owner->data(), owner}};
+  std::vector<WeightMatrix::Lent> parts = {{{0, 30}, {StorageFormat::float32, owner->data(), 510}, owner}};
   matrix.borrow(std::move(parts));
   for (const NumberType type : kNarrow) {
     matrix.set_type(type);
@@ -131,7 +130,8 @@ void expect_read_where_they_lie(Engine& engine) {
       const float* const begin = &values(rows.first, 0);
       owners.push_back(std::make_shared<std::vector<Stored>>());
       for (std::int64_t n = 0; n < rows.count * 17; ++n) owners.back()->push_back(Stored(begin[n]));
-      parts.push_back({rows, owners.back()->data(), owners.back(), number_type_of<Stored>});
+      parts.push_back(
+          {rows, {format_of(number_type_of<Stored>), owners.back()->data(), rows.count * 17}, owners.back()});
     }
     matrix.borrow(parts);
     EXPECT_EQ(matrix.plain().data, nullptr);
@@ -170,14 +170,12 @@ TEST(WeightMatrixType, TablesOf16BitsAreReadWhileTheyAreShown) {
   for (const float value : values) owner->push_back(BFloat16(value));
   for (int round = 0; round < 20; ++round) {
     WeightMatrix matrix(values.shape());
-    matrix.borrow({{matrix.all(), owner->data(), owner, NumberType::bfloat16}});
+    matrix.borrow({{matrix.all(), {StorageFormat::bfloat16, owner->data(), 510}, owner}});
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 3; ++thread) {
       threads.emplace_back([&] {
         const TypedView<2> table = matrix.table();
-        float first = 0;
-        layers::widen(table.type, table.data, 1, &first);
-        EXPECT_EQ(first, values(0, 0));
+        EXPECT_EQ(static_cast<float>(*static_cast<const BFloat16*>(table.data)), values(0, 0));
       });
     }
     threads.emplace_back([&] { EXPECT_TRUE(same_bits(matrix.shown(), View<const float, 2>(values))); });

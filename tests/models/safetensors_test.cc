@@ -99,11 +99,11 @@ TEST(Safetensors, HalvesAreReadWhereTheyLie) {
       raw<std::uint16_t>({0x3C00, 0x8000, 0xFC00, 0x0200}) + raw<std::uint16_t>({0x3FC0, 0xC2F7}) + raw({2.5f});
   header.resize((header.size() + 3) / 4 * 4, ' ');
   SafetensorsFile file(folder.write("w", file_of(header, data)));
-  for (const auto& [name, type] : {std::pair{"f16", NumberType::float16}, {"bf16", NumberType::bfloat16}}) {
+  for (const auto& [name, format] : {std::pair{"f16", StorageFormat::float16}, {"bf16", StorageFormat::bfloat16}}) {
     const WeightView view = file.stored(name);
     EXPECT_EQ(view.stored.data, file.find(name)->bytes.data()) << name;
-    EXPECT_EQ(view.stored.type, type);
-    EXPECT_EQ(view.stored.extent(0) * 2, static_cast<std::int64_t>(file.find(name)->bytes.size()));
+    EXPECT_EQ(view.stored.format, format);
+    EXPECT_EQ(view.stored.count * 2, static_cast<std::int64_t>(file.find(name)->bytes.size()));
     EXPECT_EQ(view.shape, file.find(name)->shape);
     EXPECT_TRUE(view.values.empty());
     EXPECT_NE(view.owner, nullptr);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "headlight/gemm.h"
+#include "headlight/layers/linear.h"
 #include "headlight/models/safetensors.h"
 #include "headlight/storage_types.h"
 #include "models/scratch_folder.h"
@@ -196,6 +197,37 @@ TEST(StoredWeight, FourBitsFollowTheDocumentedRule) {
   }
 }
 
+// A layer reads the integers where they lie in the file, and its panels are those of the floats that were written.
+TEST(StoredWeight, IntegersGoFromTheFileToPanelsAsTheyAre) {
+  const ScratchFolder folder;
+  Engine engine({.threads = 1});
+  const Tensor<float, 2> matrix = Random(7).normal_tensor<2>({70, 100});
+  for (const NumberType type : {NumberType::int8, NumberType::int4}) {
+    SCOPED_TRACE(name(type));
+    write_safetensors(folder.path("w"), {{"weight", view_of(matrix)}}, {}, type);
+    SafetensorsFile file(folder.path("w"));
+    const WeightView view = file.stored("weight");
+    EXPECT_EQ(view.stored.format, format_of(type));
+    EXPECT_EQ(view.stored.data, file.find("weight")->bytes.data());
+    EXPECT_EQ(view.stored.scales, file.find("weight_scale")->bytes.data());
+    EXPECT_EQ(view.stored.count, 7000);
+    EXPECT_TRUE(test::holds(view.shape, {70, 100}));
+    EXPECT_TRUE(view.values.empty());
+    Linear stored(100, 70, false), floats(100, 70, false);
+    stored.load({{"weight", view}});
+    floats.load({{"weight", file.float32("weight")}});
+    const Tensor<float, 2> a = Random(8).normal_tensor<2>({3, 100});
+    Tensor<float, 2> of_stored({3, 70}), of_floats({3, 70});
+    for (const NumberType precision : kNumberTypes) {
+      stored.set_precision(precision);
+      floats.set_precision(precision);
+      stored.forward(engine, a, of_stored);
+      floats.forward(engine, a, of_floats);
+      EXPECT_TRUE(test::same_bits(of_stored, of_floats)) << name(precision);
+    }
+  }
+}
+
 TEST(StoredWeight, WhatHasNoRowsOrNoNumbers) {
   const ScratchFolder folder;
   write_safetensors(folder.path("w"), {{"a", {{0, 4}, {}, {}}}, {"b", {{3, 0}, {}, {}}}}, {}, NumberType::int8);
@@ -225,8 +257,8 @@ TEST(StoredWeight, RefusalsNameTheTensor) {
             "write_safetensors: tensor 'm_shape' has the name of the scales or the shape of another");
   const std::vector<BFloat16> halves(4);
   EXPECT_EQ(
-      refusal({{"m", {.shape = {2, 2}, .stored = {NumberType::bfloat16, halves.data(), {4}}}}}, NumberType::bfloat16),
-      "write_safetensors: tensor 'm' is stored in 16 bits, expected values, which are float32");
+      refusal({{"m", {.shape = {2, 2}, .stored = {StorageFormat::bfloat16, halves.data(), 4}}}}, NumberType::bfloat16),
+      "write_safetensors: tensor 'm' is stored as bfloat16, expected values, which are float32");
   EXPECT_EQ(refusal({{"m", view_of(matrix)}}, static_cast<NumberType>(99)),
             "write_safetensors: weights are of type , expected float32, bfloat16, float16, int8 or int4");
 }

@@ -21,8 +21,8 @@ TEST(StorageFormats, AreListedInTheirOrder) {
     EXPECT_EQ(static_cast<std::size_t>(of.format), number++);
     EXPECT_EQ(&info(of.format), &of);
     EXPECT_TRUE(names.insert(of.name).second) << "a name of its own";
-    EXPECT_NE(storage::format_of(of.format).widen, nullptr);
-    EXPECT_EQ(storage::format_of(of.format).integers != nullptr, of.panels.has_value());
+    EXPECT_NE(storage::table_entry(of.format).widen, nullptr);
+    EXPECT_EQ(storage::table_entry(of.format).integers != nullptr, of.panels.has_value());
   }
   EXPECT_EQ(number, static_cast<std::size_t>(StorageFormat::q6_k) + 1);
 }

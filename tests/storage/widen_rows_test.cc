@@ -108,8 +108,8 @@ TEST(WidenRows, OfIntegersAreTheirProductsWithScales) {
       std::vector<float> widened(static_cast<std::size_t>(columns)), integers = widened, scales = widened;
       for (std::int64_t row = 0; row < 3; ++row) {
         widen_rows(rows.view(), columns, row, 1, widened.data());
-        storage::format_of(of.format).integers(storage::row_of(rows.view(), columns, row), columns, integers.data(),
-                                               scales.data());
+        storage::table_entry(of.format).integers(storage::row_of(rows.view(), columns, row), columns, integers.data(),
+                                                 scales.data());
         for (std::size_t k = 0; k < widened.size(); ++k) {
           const float scale = scales[of.numbers_of_scale == 0 ? 0 : k / static_cast<std::size_t>(of.numbers_of_scale)];
           EXPECT_EQ(integers[k], std::nearbyint(integers[k]));

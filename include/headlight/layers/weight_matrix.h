@@ -10,6 +10,7 @@
 #include "headlight/export.h"
 #include "headlight/gemm.h"
 #include "headlight/number_type.h"
+#include "headlight/storage_format.h"
 #include "headlight/typed_view.h"
 #include "headlight/view.h"
 
@@ -18,16 +19,18 @@ namespace headlight {
 // A matrix [N, K] of parameters, as nn.Linear has them: y = x Wᵀ. Its numbers lie in one of three places:
 //
 //   rows of its own   where somebody writes them, or has asked to see them;
-//   rows elsewhere    that were lent to it: a mapped file. They are read there, widened where they are of 16 bits, and
-//                     never copied as a whole;
+//   rows elsewhere    that were lent to it: a mapped file, in any storage format. They are read there, a few of them
+//                     widened at a time, and never copied as a whole;
 //   panels            what products read, made on first use for an engine's instruction set. Once panels hold all of
 //                     the matrix its own rows go, unless somebody was shown them: whoever asks again gets them anew.
 //
 // So a model that only computes has its weights in memory once. Panels may be of a narrower type than float32, whose
 // numbers are rounded: then rows of the matrix's own stay beside them, for whoever asks is given the numbers that were
 // put in. They go where rounding changed none of them, as with the weights of a file in that type; and rows elsewhere
-// are nobody's memory here. Any number of threads may compute with a matrix at the same time (the const functions); all
-// others need it to themselves.
+// are nobody's memory here. Rows elsewhere that are integers with scales as panels of the type have them
+// (StorageFormatInfo::panels) become those panels as they are: the same integers, and the same scales, which of int4
+// are bfloat16 numbers, and rounded to such where they are not. Any number of threads may compute with a matrix at the
+// same time (the const functions); all others need it to themselves.
 class HEADLIGHT_API WeightMatrix {
  public:
   // Rows first … first + count − 1.
@@ -35,12 +38,11 @@ class HEADLIGHT_API WeightMatrix {
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
-  // Rows that lie elsewhere, side by side, in float32, bfloat16 or float16; `owner` keeps their memory.
+  // Rows that lie elsewhere, side by side; `owner` keeps their memory.
   struct Lent {
     Rows rows;
-    const void* values = nullptr;
+    StoredNumbers numbers;
     std::shared_ptr<const void> owner;
-    NumberType type = NumberType::float32;
   };
 
   // No matrix, of size 0.
@@ -68,11 +70,12 @@ class HEADLIGHT_API WeightMatrix {
   void set_type(NumberType type);
   // Whether packed() is null, as that of no matrix is.
   [[nodiscard]] bool is_open() const noexcept;
-  // All rows of a matrix that is open, or was never packed and has none of 16 bits.
+  // All rows of a matrix that is open, or was never packed and has none but floats.
   [[nodiscard]] View<const float, 2> plain() const noexcept;
   // All rows of a matrix that was never packed and never lent in parts, such as a table of embeddings, in the type that
-  // they lie in.
+  // they lie in; without memory, but of their shape, where that is blocks(), which is empty otherwise.
   [[nodiscard]] TypedView<2> table() const noexcept;
+  [[nodiscard]] StoredNumbers blocks() const noexcept;
   // All rows of any matrix. Their memory stays readable as long as the matrix lives, and holds its numbers until these
   // change: whoever needs the new ones asks again. Throws OutOfMemory.
   [[nodiscard]] View<const float, 2> shown() const;

@@ -56,8 +56,8 @@ class HEADLIGHT_API SafetensorsFile {
   // integers without what is beside them there, or a name that is not there.
   [[nodiscard]] WeightView float32(std::string_view name);
 
-  // The same, but F16 and BF16 as they lie in the file, if at even addresses: `stored` of the view, whose owner keeps
-  // the mapping.
+  // The same, but all that is no F32 as it lies in the file: `stored` of the view, whose owner keeps the mapping. F16
+  // and BF16 must lie at even addresses for that, and are widened where they do not.
   [[nodiscard]] WeightView stored(std::string_view name);
 
   // Every tensor that float32() reads, without those that hold scales or shapes of others; all else (such as the I64
@@ -86,7 +86,7 @@ class HEADLIGHT_API SafetensorsFile {
 // even, in −7 … 7 by the nearer. Rounded to int4 by PackedMatrix what float32() reads has the panels of `weights`.
 //
 // Throws FileError when it cannot be written, std::invalid_argument for a type that is none of these, weights that are
-// `stored` in 16 bits, a shape that does not match its values, a name that is not UTF-8 or is "__metadata__", and for
+// `stored`, a shape that does not match its values, a name that is not UTF-8 or is "__metadata__", and for
 // int8 and int4 numbers that are not finite, or a name that is that of another tensor's scales or shape.
 HEADLIGHT_API void write_safetensors(const std::string& path, const Weights& weights,
                                      const std::map<std::string, std::string>& metadata = {},

@@ -118,11 +118,19 @@ struct Int4Group {
     for (const Vec row : rows) range.include(row);
     const Vec greatest = max(range.high, neg(range.low));
     const Vec rounded = round_to_bf16(max(div(greatest, broadcast(kInt4Steps)), broadcast(kLeastScale)));
-    const Vec inverse = div(broadcast(1.0f), rounded);
     scale = add(rounded, range.finite);
+    join(rows, div(broadcast(1.0f), rounded), -kInt4Steps);
+  }
+  // Of numbers that are integers already, −8 … 7, of those scales.
+  HEADLIGHT_INLINE Int4Group(const Vec (&rows)[kInt4Group], Vec scales) : scale(round_to_bf16(scales)) {
+    join(rows, broadcast(1.0f), -kInt4Zero);
+  }
+
+ private:
+  HEADLIGHT_INLINE void join(const Vec (&rows)[kInt4Group], Vec inverse, float least) {
     const auto unsigned_number = [&](Vec v) {
       const Vec q = add(mul(v, inverse), broadcast(kRoundingOffset));
-      const Vec limited = max(min(q, broadcast(kRoundingOffset + kInt4Steps)), broadcast(kRoundingOffset - kInt4Steps));
+      const Vec limited = max(min(q, broadcast(kRoundingOffset + kInt4Steps)), broadcast(kRoundingOffset + least));
       return sub_int(as_int(limited), as_int(broadcast(kRoundingOffset - kInt4Zero)));
     };
     for (int word = 0; word < kInt4Group / 8; ++word) {

@@ -191,14 +191,17 @@ void round_int8_turned_rows(const TurnedRows<Numbers>& numbers, float* to, std::
 // Columns of B, one in each lane.
 struct Int8Columns {
   Int8Scale scale;
+  float least = -kSignedSteps;
   IntVec sum = broadcast_int(0);
 
   HEADLIGHT_INLINE explicit Int8Columns(const Int8Range& range) : scale(int8_scale_of_b(range)) {}
+  // Of columns that are integers already, −128 … 127, of those scales.
+  HEADLIGHT_INLINE explicit Int8Columns(Vec scales) : scale{scales, broadcast(1.0f)}, least(-kSignedSteps - 1) {}
   // q, in the lowest byte of each lane. What is finite needs no limits.
   HEADLIGHT_INLINE IntVec quantized(Vec v) {
     const Vec rounded = add(mul(v, scale.inverse), broadcast(kRoundingOffset));
     const Vec limited =
-        max(min(rounded, broadcast(kRoundingOffset + kSignedSteps)), broadcast(kRoundingOffset - kSignedSteps));
+        max(min(rounded, broadcast(kRoundingOffset + kSignedSteps)), broadcast(kRoundingOffset + least));
     const IntVec q = sub_int(as_int(limited), as_int(broadcast(kRoundingOffset)));
     sum = add_int(sum, q);
     return q;

@@ -81,11 +81,14 @@ struct GemmKernels {
   bool reads_bfloat16;
 
   // Packs columns [column, column + columns) of B [depth, …], one panel of each block of K: columns ≤ panel_width,
-  // filled up to whole vectors. b is no panels, and float32; rows of it may be bfloat16 where the panels are. `panels`
-  // describes those at `packed`. Each block may lie in memory that the system has yet to find, for milliseconds: before
-  // each is_cancelled() is asked, and from its first yes on the rest is left.
-  void (*pack_columns)(const Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                       const Operand& panels, float* packed, bool (*is_cancelled)() noexcept) noexcept;
+  // filled up to whole vectors. They are the columns of b from b_column on, which may hold no others. b is no panels,
+  // and float32; rows of it may be bfloat16 where the panels are; and where those are of int8 or int4 it may have
+  // scales: then its floats are the integers that the panels get (Operand::scales). `panels` describes those at
+  // `packed`. Each block may lie in memory that the system has yet to find, for milliseconds: before each
+  // is_cancelled() is asked, and from its first yes on the rest is left.
+  void (*pack_columns)(const Operand& b, std::int64_t b_column, std::int64_t depth, std::int64_t column,
+                       std::int64_t columns, const Operand& panels, float* packed,
+                       bool (*is_cancelled)() noexcept) noexcept;
   // Length of the blocks of K; the last may be shorter.
   std::int64_t (*depth_block)(std::int64_t depth) noexcept;
 };

@@ -99,6 +99,13 @@ HEADLIGHT_INLINE void walk_matrix(const kernels::Operand& b, std::int64_t first,
   }
 }
 
+// Scale g of at most kLanes columns of a B of integers; zeros behind the last.
+HEADLIGHT_INLINE Vec given_scales(const kernels::Operand& b, std::int64_t column, int count, std::int64_t g) {
+  alignas(64) float scales[kLanes] = {};
+  for (int j = 0; j < count; ++j) scales[j] = b.scales[(column + j) * b.scale_stride + g];
+  return load(scales);
+}
+
 // Distance between the rows of a packed A: whole vectors, and an odd number of cache lines, so that the rows of a tile
 // lie in different sets of the first-level cache.
 constexpr std::int64_t gemm_packed_row(std::int64_t depth) {

@@ -153,15 +153,16 @@ std::int64_t depth_block(std::int64_t depth) noexcept {
 
 // Columns of B as panels, a block of K at a time.
 template <class Numbers>
-void pack_columns(const kernels::Operand& b, std::int64_t depth, std::int64_t column, std::int64_t columns,
-                  const kernels::Operand& panels, float* packed, bool (*is_cancelled)() noexcept) noexcept {
+void pack_columns(const kernels::Operand& b, std::int64_t b_column, std::int64_t depth, std::int64_t column,
+                  std::int64_t columns, const kernels::Operand& panels, float* packed,
+                  bool (*is_cancelled)() noexcept) noexcept {
   const std::int64_t longest = depth_block<Numbers>(depth);
   if constexpr (requires { &Numbers::pack_columns; }) {
-    Numbers::pack_columns(b, depth, column, columns, panels, packed, longest, is_cancelled);
+    Numbers::pack_columns(b, b_column, depth, column, columns, panels, packed, longest, is_cancelled);
   } else {
     for (std::int64_t first = 0; first < depth && !is_cancelled(); first += longest) {
       const std::int64_t rows = smaller(longest, depth - first);
-      Numbers::pack_panel(b, first, rows, column, columns, packed + panels.panel_at(first, rows, column));
+      Numbers::pack_panel(b, first, rows, b_column, columns, packed + panels.panel_at(first, rows, column));
     }
   }
 }

@@ -8,7 +8,6 @@
 #include "ops/check.h"
 #include "ops/gemm/internal.h"
 #include "ops/typed_check.h"
-#include "runtime/large_memory.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
@@ -165,44 +164,6 @@ void gemm(Engine& engine, const TypedView<2>& a, const PackedMatrix& b, const Mu
                                     options, batched(options.residual));
   product.product.b = ops::gemm_panels(ops::gemm_kernels(engine, b.type()), b.type(), b.rows(), b.columns(), b.data());
   ops::run_gemm_batch(engine, product);
-}
-
-void PackedMatrix::Free::operator()(std::byte* panels) const noexcept { runtime::release_large(panels, bytes); }
-
-void ops::check_product_type(std::string_view operation, std::string_view argument, NumberType type) {
-  if (type <= NumberType::int4) return check_built_type(operation, argument, type);
-  fail(operation, argument, " is ", type_name(type), ", expected float32, bfloat16, float16, int8 or int4");
-}
-
-PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)
-    : isa_(engine.isa()), type_(type) {
-  ops::check_view("PackedMatrix", "b", b);
-  ops::check_product_type("PackedMatrix", "type", type);
-  const kernels::GemmKernels& kernels = ops::gemm_kernels(engine, type);
-  const bool transposed = is_transposed(transpose_b);
-  rows_ = b.extent(transposed ? 1 : 0);
-  columns_ = b.extent(transposed ? 0 : 1);
-  const kernels::Operand panels = {.type = type, .layout = kernels::OperandLayout::panels};
-  std::int64_t words = 0;
-  // Of a matrix without elements no size was checked, and its columns may be too many to round up.
-  if (b.size() != 0) {
-    const std::int64_t vectors = columns_ / kernels.lanes + (columns_ % kernels.lanes != 0 ? 1 : 0);
-    if (__builtin_mul_overflow(vectors, kernels.lanes, &words) ||
-        __builtin_mul_overflow(words, panels.packed_rows(rows_), &words) || words > INT64_MAX / 8) {
-      ops::fail("PackedMatrix", "b of shape ", b.shape, " has more bytes than 64 bits address");
-    }
-  }
-  const std::size_t bytes = static_cast<std::size_t>(words) * sizeof(float);
-  try {
-    panels_ = {runtime::allocate_large(bytes), Free{bytes}};
-  } catch (const std::bad_alloc&) {
-    throw OutOfMemory("PackedMatrix", bytes);
-  }
-
-  ops::pack_matrix(engine, ops::gemm_operand(b, transpose_b), type, rows_, columns_,
-                   reinterpret_cast<float*>(panels_.get()));
-  // Panels are kept: half of them would be wrong for ever.
-  runtime::throw_if_stopped(engine);
 }
 
 namespace {

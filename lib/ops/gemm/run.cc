@@ -140,7 +140,8 @@ kernels::Operand pack_matrix(Engine& engine, const kernels::Operand& b, NumberTy
       runtime::workers_for(engine, count, static_cast<double>(panels.stride) * static_cast<double>(depth));
   runtime::parallel_for(engine, count, workers, [&](std::int64_t panel, int) noexcept {
     const std::int64_t column = panel * width;
-    kernels.pack_columns(b, depth, column, std::min(width, columns - column), panels, packed, &runtime::is_cancelled);
+    kernels.pack_columns(b, column, depth, column, std::min(width, columns - column), panels, packed,
+                         &runtime::is_cancelled);
   });
   return panels;
 }

@@ -41,6 +41,10 @@ constexpr auto kEachRow = [] {
   return rows;
 }();
 
+bool is_widened(const Embedding& embedding) noexcept {
+  return embedding.blocks || embedding.table.type != NumberType::float32;
+}
+
 // Some rows of a table as the kernel takes them: where they lie, or gathered and widened into a buffer.
 kernels::EmbeddingTable rows_of(const Embedding& embedding, std::int64_t first) noexcept {
   const TypedView<2>& table = embedding.table;
@@ -49,10 +53,15 @@ kernels::EmbeddingTable rows_of(const Embedding& embedding, std::int64_t first) 
 kernels::EmbeddingTable rows_of(const Embedding& embedding, const ops::RowBuffers& buffers, std::int64_t first,
                                 std::int64_t count, float* buffer) noexcept {
   const TypedView<2>& table = embedding.table;
-  if (table.type == NumberType::float32) return rows_of(embedding, first);
+  if (!is_widened(embedding)) return rows_of(embedding, first);
   for (std::int64_t n = 0; n < count; ++n) {
-    (void)buffers.widened(table, embedding.ids[static_cast<std::size_t>(first + n)], 1,
-                          buffer + n * buffers.size().row);
+    const std::int64_t id = embedding.ids[static_cast<std::size_t>(first + n)];
+    float* const to = buffer + n * buffers.size().row;
+    if (embedding.blocks) {
+      widen_rows(embedding.blocks, table.extent(1), id, 1, to);
+    } else {
+      (void)buffers.widened(table, id, 1, to);
+    }
   }
   return {buffer, buffers.size().row, kEachRow.data()};
 }
@@ -62,7 +71,11 @@ void check(std::span<const Embedding> embeddings, const MutableTypedView<2>& out
   const ops::Extent extent = ops::check_output(kName, "out", out, out.shape, "its own shape");
   ops::check_table_count(kName, embeddings.size());
   for (std::size_t t = 0; t < embeddings.size(); ++t) {
-    ops::check_embedding(kName, "out", embeddings[t].table, embeddings[t].ids, t, out, extent);
+    if (embeddings[t].blocks) {
+      ops::check_stored_embedding(kName, embeddings[t], t, out);
+    } else {
+      ops::check_embedding(kName, "out", embeddings[t].table, embeddings[t].ids, t, out, extent);
+    }
     ops::check_disjoint(kName, "out", extent, ops::kIdsNames[t], ops::extent_of(embeddings[t].ids));
   }
 }
@@ -110,9 +123,7 @@ void embed_widened(Engine& engine, std::span<const Embedding> embeddings, const 
 void embed(Engine& engine, std::span<const Embedding> embeddings, const MutableTypedView<2>& out) {
   check(embeddings, out);
   if (out.size() == 0) return;
-  const bool narrow =
-      ops::any_narrow(out) || std::any_of(embeddings.begin(), embeddings.end(),
-                                          [](const Embedding& one) { return ops::any_narrow(one.table); });
+  const bool narrow = ops::any_narrow(out) || std::any_of(embeddings.begin(), embeddings.end(), is_widened);
   (narrow ? embed_widened : embed_floats)(engine, embeddings, out);
 }
 

@@ -11,6 +11,7 @@
 #include "headlight/normalization.h"
 #include "ops/check.h"
 #include "ops/rows/embedding_ids.h"
+#include "ops/stored_check.h"
 #include "ops/typed_check.h"
 
 namespace headlight::ops {
@@ -40,6 +41,22 @@ inline void check_embedding(std::string_view operation, std::string_view rows_na
   check_shape(operation, table_name, table.shape, expected, "[V, E]");
   check_disjoint(operation, rows_name, rows_extent, table_name, extent);
   check_embedding_ids(operation, rows_name, ids, index, rows.extent(0), table.extent(0));
+}
+
+// Of a table in blocks. Where those end is the caller's word.
+inline void check_stored_embedding(std::string_view operation, const Embedding& embedding, std::size_t index,
+                                   const TypedView<2>& rows) {
+  const std::string_view name = kTableNames[index];
+  const TypedView<2>& table = embedding.table;
+  const StoredNumbers& blocks = embedding.blocks;
+  check_stored_numbers(operation, name, blocks, table.extent(1));
+  const std::array<std::int64_t, 2> expected = {-1, rows.extent(1)};
+  check_shape(operation, name, table.shape, expected, "[V, E]");
+  if (table.data != nullptr || table.size() != blocks.count) {
+    fail(operation, name, " of shape ", table.shape, " has ", blocks.count, " numbers in blocks",
+         table.data != nullptr ? ", and others" : "");
+  }
+  check_embedding_ids(operation, "out", embedding.ids, index, rows.extent(0), table.extent(0));
 }
 
 inline void check_embed_backward(std::string_view operation, const TypedView<2>& out_gradient,
