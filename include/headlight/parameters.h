@@ -1,6 +1,7 @@
 // Named parameters: how layers show what they learn, and how weights from elsewhere reach them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,8 +35,11 @@ struct WeightView {
   // copy. (A std::shared_ptr without a deleter will do for memory that lives longer anyway.)
   std::shared_ptr<const void> owner{};
   // Instead of `values`: numbers in any storage format, in C order; a row of the format is one of the last axis.
-  // Layers read them widened.
+  // Layers read them widened, and without an owner keep a copy that is as they are.
   StoredNumbers stored{};
+  // Where given, called with bytes of the numbers that nobody reads for the time being, because panels hold them. They
+  // stay readable; but whoever maps a file may let go of their pages, which come back when they are read again.
+  void (*let_go)(const void* from, std::size_t bytes) noexcept = nullptr;
 };
 
 // Tensors by their names, as layer.load() takes them.

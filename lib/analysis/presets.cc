@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <utility>
 
 #include "analysis/sizes.h"
+#include "headlight/storage_format.h"
 
 namespace headlight::analysis {
 namespace {
@@ -107,11 +109,11 @@ std::int64_t parameter_count(const ModelShape& shape) {
 
 namespace {
 
-// Of so many weights of one output, with their scales.
+// Of so many weights of one output in panels, which are as many as in a file, and of int8 also have their sum.
 double column_bytes(std::int64_t inputs, NumberType type) {
-  const auto count = static_cast<double>(inputs);
-  if (type == NumberType::int4) return std::ceil(count / 2) + 2 * std::ceil(count / 32);
-  return count * static_cast<double>(bytes_of(type)) + (type == NumberType::int8 ? 8 : 0);
+  const StorageFormat format = format_of(type);
+  const std::int64_t sum = type == NumberType::int8 ? sizeof(std::int32_t) : 0;
+  return static_cast<double>(row_bytes(format, inputs) + row_scale_bytes(format, inputs) + sum);
 }
 
 }  // namespace

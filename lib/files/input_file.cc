@@ -66,6 +66,14 @@ std::span<const std::byte> InputFile::map() {
   return {static_cast<const std::byte*>(mapped_), size_};
 }
 
+void let_go(const void* mapped, std::size_t bytes) noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped), end = begin + bytes;
+  const std::uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  // Whoever refuses keeps the pages, which is no harm.
+  if (first < last) (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 std::string read_text(const std::string& path, std::uint64_t limit) {
   const InputFile file(path);
   if (file.size() > limit) {

@@ -33,6 +33,10 @@ class InputFile {
   void* mapped_ = nullptr;
 };
 
+// Lets go of the pages of a mapped file that lie within those bytes: they are read from the file again when somebody
+// looks there. Of no other memory.
+void let_go(const void* mapped, std::size_t bytes) noexcept;
+
 // The whole file as bytes; FileError when it holds more than `limit`.
 [[nodiscard]] std::string read_text(const std::string& path, std::uint64_t limit);
 

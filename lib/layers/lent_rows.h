@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -64,6 +65,19 @@ class LentRows {
         format.integers(storage::row_of(numbers, columns_, first + row), columns_, to + (before + row) * columns_,
                         scales + (before + row) * scales_of_row);
       }
+    });
+  }
+
+  // Nobody reads those rows for the time being.
+  void let_go(const Rows& which) const noexcept {
+    if (parts_.empty()) return;
+    walk(which, [&](const StoredNumbers& numbers, std::int64_t first, std::int64_t count, std::int64_t before) {
+      const Lent& part = *find({which.first + before, 1});
+      if (part.let_go == nullptr) return;
+      const storage::Row row = storage::row_of(numbers, columns_, first);
+      const std::int64_t scales = row_scale_bytes(numbers.format, columns_);
+      part.let_go(row.blocks, static_cast<std::size_t>(count * row_bytes(numbers.format, columns_)));
+      if (row.scales != nullptr) part.let_go(row.scales, static_cast<std::size_t>(count * scales));
     });
   }
 

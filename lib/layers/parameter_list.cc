@@ -1,6 +1,11 @@
 #include "layers/parameter_list.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -56,6 +61,23 @@ struct Borrowed {
   std::vector<WeightMatrix::Lent> parts;
 };
 
+// Numbers of somebody who lends none, in memory of their own and as they were: a layer computes the same with them as
+// with those of a mapped file.
+WeightMatrix::Lent copied(const ParameterPlace& place, const StoredNumbers& from) {
+  const std::int64_t columns = columns_of(place), rows = place.rows.count;
+  const auto bytes = static_cast<std::size_t>(rows * row_bytes(from.format, columns));
+  const auto scale_bytes = static_cast<std::size_t>(rows * row_scale_bytes(from.format, columns));
+  try {
+    const std::shared_ptr<std::byte[]> memory(new std::byte[bytes + scale_bytes]);
+    std::memcpy(memory.get(), from.data, bytes);
+    if (scale_bytes > 0) std::memcpy(memory.get() + bytes, from.scales, scale_bytes);
+    const std::byte* const scales = scale_bytes > 0 ? memory.get() + bytes : nullptr;
+    return {place.rows, {from.format, memory.get(), from.count, scales}, memory};
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(std::array{rows, columns}, bytes + scale_bytes);
+  }
+}
+
 // The matrices that can be, and own memory for those that cannot: with what they hold, which is theirs again if there
 // is no memory for a later one.
 std::vector<Borrowed> find_borrowed(std::span<const ParameterPlace> places, const Weights& weights) {
@@ -68,8 +90,10 @@ std::vector<Borrowed> find_borrowed(std::span<const ParameterPlace> places, cons
     Borrowed found = {matrix, {}};
     for (const ParameterPlace& place : places.subspan(first, end - first)) {
       const WeightView& weight = weights.find(place.name)->second;
-      if (weight.owner == nullptr || !matrix->may_move()) break;
-      found.parts.push_back({place.rows, numbers_of(weight), weight.owner});
+      if (!matrix->may_move() || (weight.owner == nullptr && !weight.stored)) break;
+      found.parts.push_back(weight.owner == nullptr
+                                ? copied(place, weight.stored)
+                                : WeightMatrix::Lent{place.rows, numbers_of(weight), weight.owner, weight.let_go});
     }
     if (found.parts.size() == end - first) {
       borrowed.push_back(std::move(found));

@@ -249,6 +249,7 @@ const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
   if (const Copy* found = state.find(isa, which)) return &found->matrix;
 
   std::unique_ptr<Copy> made = state.pack(engine, which);
+  state.lent.let_go(which);
   const std::scoped_lock lock(state.mutex);
   if (const Copy* found = state.find(isa, which)) return &found->matrix;  // another thread was faster
   made->next = state.first.load(std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
+#include "models/safetensors_index.h"
 
 namespace headlight::models {
 
@@ -63,6 +64,13 @@ JsonValue ModelFolder::json_array(const std::string& file) const {
 }
 
 SafetensorsFile ModelFolder::safetensors(const std::string& file) const {
+  const std::string index = file + std::string(kIndexSuffix);
+  if (has(file) || !has(index)) return one_safetensors(file);
+  return join_shards(parse_safetensors_index(path(index), text(index, JsonValue::kLargestFile)),
+                     [this](const std::string& shard) { return one_safetensors(shard); });
+}
+
+SafetensorsFile ModelFolder::one_safetensors(const std::string& file) const {
   if (!in_memory_) return SafetensorsFile(path(file));
   return {path(file), file_in_memory(file).bytes};
 }

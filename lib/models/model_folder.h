@@ -44,11 +44,13 @@ class ModelFolder {
   [[nodiscard]] std::string text(const std::string& file, std::uint64_t limit) const;
   [[nodiscard]] files::JsonValue json(const std::string& file, std::uint64_t limit = kLargestConfig) const;
   [[nodiscard]] files::JsonValue json_array(const std::string& file) const;
+  // Where it is missing, the files that its index names, as one.
   [[nodiscard]] SafetensorsFile safetensors(const std::string& file) const;
 
   static constexpr std::uint64_t kLargestConfig = std::uint64_t{16} << 20;
 
  private:
+  [[nodiscard]] SafetensorsFile one_safetensors(const std::string& file) const;
   [[nodiscard]] const FileInMemory* find(const std::string& file) const;
   [[nodiscard]] const FileInMemory& file_in_memory(const std::string& file) const;
 

@@ -32,8 +32,9 @@ constexpr std::size_t kDataAlignment = 64;
 
 struct SafetensorsFile::State {
   std::string path;
-  std::shared_ptr<files::InputFile> file;  // none where the bytes are somebody else's
   std::vector<SafetensorsEntry> entries;
+  // What keeps the bytes of each entry; none where they are somebody else's.
+  std::vector<std::shared_ptr<files::InputFile>> owners;
   std::map<std::string_view, std::size_t> by_name;  // keys lie in `entries`; no hash, for names are anybody's
   std::map<std::string, std::string> metadata;
   std::map<std::string_view, std::vector<float>> converted;
@@ -41,14 +42,35 @@ struct SafetensorsFile::State {
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
-  state_->file = std::make_shared<files::InputFile>(path);
-  parse(state_->file->map());
+  const auto file = std::make_shared<files::InputFile>(path);
+  parse(file->map());
+  state_->owners.assign(state_->entries.size(), file);
 }
 
 SafetensorsFile::SafetensorsFile(std::string_view name, std::span<const std::byte> bytes)
     : state_(std::make_unique<State>()) {
   state_->path = name;
   parse(bytes);
+  state_->owners.resize(state_->entries.size());
+}
+
+SafetensorsFile::SafetensorsFile(std::string_view name, std::vector<SafetensorsFile> shards)
+    : state_(std::make_unique<State>()) {
+  state_->path = name;
+  std::size_t count = 0;
+  for (const SafetensorsFile& shard : shards) count += shard.tensors().size();
+  state_->entries.reserve(count);  // which stay where they are
+  for (SafetensorsFile& shard : shards) {
+    State& of = *shard.state_;
+    if (&shard == shards.data()) state_->metadata = std::move(of.metadata);
+    state_->owners.insert(state_->owners.end(), of.owners.begin(), of.owners.end());
+    for (SafetensorsEntry& entry : of.entries) {
+      state_->entries.push_back(std::move(entry));
+      const std::string& tensor = state_->entries.back().name;
+      if (state_->by_name.emplace(tensor, state_->entries.size() - 1).second) continue;
+      throw FileError(of.path, "holds the tensor " + in_quotes(tensor) + ", which another file holds, too");
+    }
+  }
 }
 
 void SafetensorsFile::parse(std::span<const std::byte> bytes) {
@@ -93,6 +115,10 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const noexc
   return found == state_->by_name.end() ? nullptr : &state_->entries[found->second];
 }
 
+std::shared_ptr<const void> SafetensorsFile::owner_of(const SafetensorsEntry& entry) const noexcept {
+  return state_->owners[static_cast<std::size_t>(&entry - state_->entries.data())];
+}
+
 WeightView SafetensorsFile::float32(std::string_view name) {
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) throw FileError(path(), "lacks the tensor " + in_quotes(name));
@@ -108,7 +134,9 @@ WeightView SafetensorsFile::float32(std::string_view name) {
   if (format == StorageFormat::float32 && address % alignof(float) == 0) {
     return {entry->shape,
             {reinterpret_cast<const float*>(entry->bytes.data()), entry->bytes.size() / sizeof(float)},
-            state_->file};
+            owner_of(*entry),
+            {},
+            owner_of(*entry) != nullptr ? &files::let_go : nullptr};
   }
   auto found = state_->converted.find(entry->name);
   if (found == state_->converted.end())
@@ -121,7 +149,10 @@ WeightView SafetensorsFile::stored(std::string_view name) {
   const std::optional<StorageFormat> format = entry == nullptr ? std::nullopt : format_in(*this, *entry);
   if (!format || format == StorageFormat::float32) return float32(name);
   if (reinterpret_cast<std::uintptr_t>(entry->bytes.data()) % info(*format).alignment != 0) return float32(name);
-  return {.shape = shape_in(*this, *entry), .owner = state_->file, .stored = numbers_in(*this, *entry, *format)};
+  return {.shape = shape_in(*this, *entry),
+          .owner = owner_of(*entry),
+          .stored = numbers_in(*this, *entry, *format),
+          .let_go = owner_of(*entry) != nullptr ? &files::let_go : nullptr};
 }
 
 Weights SafetensorsFile::weights() {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -40,18 +41,7 @@ void check_shape(const std::string& name, const WeightView& weight) {
 }
 
 std::string_view dtype_of(NumberType type) {
-  switch (type) {
-    case NumberType::float32:
-      return "F32";
-    case NumberType::bfloat16:
-      return "BF16";
-    case NumberType::float16:
-      return "F16";
-    case NumberType::int8:
-      return "I8";
-    case NumberType::int4:
-      return "U8";  // the format has no name for less
-  }
+  if (static_cast<std::size_t>(type) < std::size(kNumberTypes)) return info(format_of(type)).safetensors;
   throw std::invalid_argument("write_safetensors: weights are of type " + std::string(name(type)) +
                               ", expected float32, bfloat16, float16, int8 or int4");
 }

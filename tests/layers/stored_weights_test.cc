@@ -161,7 +161,7 @@ TEST(StoredWeightsOnce, SameBitsOfPanelsOnAnyNumberOfThreads) {
   }
 }
 
-// A layer takes them with an owner, where they stay, and without, copied.
+// A layer takes them with an owner, where they stay, and without, copied as they are.
 TEST(StoredWeightsOnce, AreLoadedByLayers) {
   Engine engine({.threads = 1});
   Random random(5);
@@ -181,6 +181,13 @@ TEST(StoredWeightsOnce, AreLoadedByLayers) {
       layer->forward(engine, x, y);
       EXPECT_TRUE(same_bits(y, expected_y));
       EXPECT_TRUE(std::ranges::equal(layer->weights().at("weight").values, floats));
+    }
+    for (const NumberType precision : kNumberTypes) {
+      lent.set_precision(precision);
+      copied.set_precision(precision);
+      lent.forward(engine, x, expected_y);
+      copied.forward(engine, x, y);
+      EXPECT_TRUE(same_bits(y, expected_y)) << name(precision);
     }
     EXPECT_EQ(owner.use_count(), 2) << "of this test and of the layer";
   }

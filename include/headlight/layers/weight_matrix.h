@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -38,11 +39,13 @@ class HEADLIGHT_API WeightMatrix {
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
-  // Rows that lie elsewhere, side by side; `owner` keeps their memory.
+  // Rows that lie elsewhere, side by side; `owner` keeps their memory, and `let_go` may be told of what panels hold
+  // (WeightView).
   struct Lent {
     Rows rows;
     StoredNumbers numbers;
     std::shared_ptr<const void> owner;
+    void (*let_go)(const void* from, std::size_t bytes) noexcept = nullptr;
   };
 
   // No matrix, of size 0.

@@ -27,9 +27,10 @@ struct SafetensorsEntry {
   std::span<const std::byte> bytes;  // little-endian, C order
 };
 
-// An open file: memory-mapped, and wholly validated before the constructor returns. Memory beyond the mapping is a
-// small multiple of the header, which is at most 100,000,000 bytes, and never more than the file holds. Whoever
-// shortens the file while it is open breaks the mapping: reading then ends the process, as with any mapped file.
+// An open file, or several that are read as one: memory-mapped, and wholly validated before the constructor returns.
+// Memory beyond the mapping is a small multiple of the header, which is at most 100,000,000 bytes, and never more than
+// the file holds. Whoever shortens the file while it is open breaks the mapping: reading then ends the process, as with
+// any mapped file.
 class HEADLIGHT_API SafetensorsFile {
  public:
   // Throws FileError when the file cannot be read or breaks any rule of the format: a header longer than allowed or
@@ -39,15 +40,22 @@ class HEADLIGHT_API SafetensorsFile {
   explicit SafetensorsFile(const std::string& path);
   // The same from memory, which outlives this object; `name` stands for the path in errors.
   SafetensorsFile(std::string_view name, std::span<const std::byte> bytes);
+  // Several files, none of whose tensors has a name twice, as one of that name.
+  SafetensorsFile(std::string_view name, std::vector<SafetensorsFile> shards);
+  // Those that the index of a model in several files names (`model.safetensors.index.json`), which lie beside it.
+  // Throws FileError as above, and where the index breaks its format, names what is no plain name of a file, or does
+  // not say of each tensor where it is.
+  [[nodiscard]] static SafetensorsFile sharded(const std::string& index);
   ~SafetensorsFile();
   SafetensorsFile(SafetensorsFile&&) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
 
   // As the constructor was told.
   [[nodiscard]] const std::string& path() const noexcept;
-  // In the order of their bytes; valid as long as this object.
+  // In the order of their bytes, file by file; valid as long as this object.
   [[nodiscard]] std::span<const SafetensorsEntry> tensors() const noexcept;
   [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const noexcept;
+  // Of several files that of the first.
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
 
   // The tensor as float32, valid as long as this object: the mapped bytes themselves for F32 (copied where they are not
@@ -66,6 +74,7 @@ class HEADLIGHT_API SafetensorsFile {
 
  private:
   void parse(std::span<const std::byte> bytes);
+  [[nodiscard]] std::shared_ptr<const void> owner_of(const SafetensorsEntry& entry) const noexcept;
 
   struct State;
   std::unique_ptr<State> state_;
