@@ -3,6 +3,7 @@
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
+#include "headlight/models/gguf.h"
 #include "headlight/models/npy.h"
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"

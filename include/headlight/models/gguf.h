@@ -1,0 +1,127 @@
+// The GGUF format: metadata and named tensors in one file, whose numbers are often blocks of ggml's.
+//
+// "GGUF", u32 version, u64 number of tensors, u64 number of metadata entries; the entries, {string key, u32 type,
+// value}; the tensors, {string name, u32 axes, u64 extent of each axis, u32 type, u64 offset}; zeros up to a multiple
+// of the alignment; and the tensors' bytes, from there each at its offset. A string is u64 bytes and those, an array
+// u32 type of its elements, u64 number and those. All little-endian.
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/export.h"
+#include "headlight/parameters.h"
+#include "headlight/storage_format.h"
+
+namespace headlight::models {
+
+// What a value of the metadata is, with the numbers of the format.
+enum class GgufType : std::uint32_t {
+  uint8,
+  int8,
+  uint16,
+  int16,
+  uint32,
+  int32,
+  float32,
+  boolean,
+  string,
+  array,
+  uint64,
+  int64,
+  float64
+};
+
+// A value of the metadata, which lies in the file: as long as that is open, it may be read.
+class HEADLIGHT_API GgufValue {
+ public:
+  [[nodiscard]] GgufType type() const noexcept { return type_; }
+  // Of an array.
+  [[nodiscard]] GgufType element_type() const noexcept { return element_type_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
+
+  // What it is, where it is that: an integer of any type that 63 bits hold, an integer or a float, a boolean, a string
+  // (of any bytes).
+  [[nodiscard]] std::optional<std::int64_t> integer() const noexcept;
+  [[nodiscard]] std::optional<double> number() const noexcept;
+  [[nodiscard]] std::optional<bool> boolean() const noexcept;
+  [[nodiscard]] std::optional<std::string_view> string() const noexcept;
+
+  // The elements of an array, where all are that. They take a small multiple of what they take in the file.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers() const;
+  [[nodiscard]] std::optional<std::vector<double>> numbers() const;
+  [[nodiscard]] std::optional<std::vector<std::string_view>> strings() const;
+
+ private:
+  friend class GgufHeader;
+
+  GgufType type_ = GgufType::uint8;
+  GgufType element_type_ = GgufType::uint8;
+  std::uint64_t count_ = 0;
+  std::span<const std::byte> bytes_{};  // of the value, of an array's elements, or of a string without its length
+};
+
+// One entry of the metadata.
+struct GgufEntry {
+  std::string_view key;  // "llama.block_count"
+  GgufValue value;
+};
+
+// One tensor of a file, as it lies there.
+struct GgufTensor {
+  std::string_view name;            // "blk.0.attn_q.weight"
+  std::vector<std::int64_t> shape;  // [rows, columns] of a matrix: the file has its extents the other way round
+  std::uint32_t type = 0;           // the number of its type in the file
+  // What it is stored as, and its bytes; none where that is no storage format of ours.
+  std::optional<StorageFormat> format{};
+  std::span<const std::byte> bytes{};
+};
+
+// An open file of version 2 or 3 (which have the same bytes): memory-mapped, and wholly validated before the
+// constructor returns. Memory beyond the mapping is a small multiple of the entries and tensors that the file holds.
+// Whoever shortens the file while it is open breaks the mapping: reading then ends the process, as with any mapped
+// file.
+class HEADLIGHT_API GgufFile {
+ public:
+  // Throws FileError, naming the key or the tensor, when the file cannot be read or breaks a rule of the format:
+  // lengths and numbers beyond its end, types that are none, keys or names that are empty or repeated, arrays of
+  // arrays, booleans that are neither 0 nor 1, an alignment that is no multiple of 8, more than four axes, extents
+  // whose product does not fit 63 bits, rows of a part of a block, offsets that are not aligned, bytes that lie beyond
+  // the end or are those of two tensors.
+  explicit GgufFile(const std::string& path);
+  // The same from memory, which outlives this object; `name` stands for the path in errors.
+  GgufFile(std::string_view name, std::span<const std::byte> bytes);
+  ~GgufFile();
+  GgufFile(GgufFile&&) noexcept;
+  GgufFile& operator=(GgufFile&&) noexcept;
+
+  // As the constructor was told.
+  [[nodiscard]] const std::string& path() const noexcept;
+  // In ascending order of keys and of names; valid as long as this object.
+  [[nodiscard]] std::span<const GgufEntry> metadata() const noexcept;
+  [[nodiscard]] const GgufValue* find_value(std::string_view key) const noexcept;
+  [[nodiscard]] std::span<const GgufTensor> tensors() const noexcept;
+  [[nodiscard]] const GgufTensor* find(std::string_view name) const noexcept;
+
+  // The tensor as it lies in the file, F32 as `values` and all else as `stored`, whose owner keeps the mapping (numbers
+  // that do not lie at a multiple of their size, which only memory can have, are copied, and then valid as long as this
+  // object). Throws FileError for a name that is not there or a type that is no storage format.
+  [[nodiscard]] WeightView stored(std::string_view name);
+  // The same as float32: each number rounded once; valid as long as this object.
+  [[nodiscard]] WeightView float32(std::string_view name);
+  // Every tensor that stored() gives.
+  [[nodiscard]] Weights weights();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headlight::models

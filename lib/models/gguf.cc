@@ -1,0 +1,227 @@
+#include "headlight/models/gguf.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <type_traits>
+#include <utility>
+
+#include "files/input_file.h"
+#include "headlight/models/errors.h"
+#include "models/gguf_header.h"
+#include "models/stored_weight.h"
+
+namespace headlight::models {
+namespace {
+
+// f(number of a type) of a value of that type; false of what is no number.
+template <class Function>
+bool with_number(GgufType type, const std::byte* from, const Function& f) {
+  const auto call = [&](auto value) {
+    std::memcpy(&value, from, sizeof value);
+    f(value);
+    return true;
+  };
+  switch (type) {
+    case GgufType::uint8:
+      return call(std::uint8_t());
+    case GgufType::int8:
+      return call(std::int8_t());
+    case GgufType::uint16:
+      return call(std::uint16_t());
+    case GgufType::int16:
+      return call(std::int16_t());
+    case GgufType::uint32:
+      return call(std::uint32_t());
+    case GgufType::int32:
+      return call(std::int32_t());
+    case GgufType::uint64:
+      return call(std::uint64_t());
+    case GgufType::int64:
+      return call(std::int64_t());
+    case GgufType::float32:
+      return call(float());
+    case GgufType::float64:
+      return call(double());
+    case GgufType::boolean:
+    case GgufType::string:
+    case GgufType::array:
+      break;
+  }
+  return false;
+}
+
+std::optional<std::int64_t> integer_at(GgufType type, const std::byte* from) {
+  std::optional<std::int64_t> found;
+  (void)with_number(type, from, [&](auto value) {
+    if constexpr (std::is_integral_v<decltype(value)>) {
+      if (std::in_range<std::int64_t>(value)) found = static_cast<std::int64_t>(value);
+    }
+  });
+  return found;
+}
+
+std::optional<double> number_at(GgufType type, const std::byte* from) {
+  std::optional<double> found;
+  (void)with_number(type, from, [&](auto value) { found = static_cast<double>(value); });
+  return found;
+}
+
+// All elements of an array, by at(type, place); none where one is none.
+template <class T, class At>
+std::optional<std::vector<T>> elements(GgufType type, std::uint64_t count, std::span<const std::byte> bytes, At at) {
+  std::vector<T> found;
+  if (count == 0) return found;
+  const auto each = static_cast<std::size_t>(bytes.size() / count);
+  for (std::size_t n = 0; n < count; ++n) {
+    const std::optional<T> one = at(type, bytes.data() + n * each);
+    if (!one) return std::nullopt;
+    found.push_back(*one);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> GgufValue::integer() const noexcept { return integer_at(type_, bytes_.data()); }
+std::optional<double> GgufValue::number() const noexcept { return number_at(type_, bytes_.data()); }
+
+std::optional<bool> GgufValue::boolean() const noexcept {
+  if (type_ != GgufType::boolean) return std::nullopt;
+  return bytes_[0] == std::byte{1};
+}
+
+std::optional<std::string_view> GgufValue::string() const noexcept {
+  if (type_ != GgufType::string) return std::nullopt;
+  return std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+}
+
+std::optional<std::vector<std::int64_t>> GgufValue::integers() const {
+  if (type_ != GgufType::array) return std::nullopt;
+  return elements<std::int64_t>(element_type_, count_, bytes_, integer_at);
+}
+
+std::optional<std::vector<double>> GgufValue::numbers() const {
+  if (type_ != GgufType::array) return std::nullopt;
+  return elements<double>(element_type_, count_, bytes_, number_at);
+}
+
+std::optional<std::vector<std::string_view>> GgufValue::strings() const {
+  if (type_ != GgufType::array || (element_type_ != GgufType::string && count_ != 0)) return std::nullopt;
+  std::vector<std::string_view> found;
+  const std::byte* at = bytes_.data();
+  for (std::uint64_t n = 0; n < count_; ++n) {
+    std::uint64_t length = 0;
+    std::memcpy(&length, at, sizeof length);
+    found.emplace_back(reinterpret_cast<const char*>(at + sizeof length), static_cast<std::size_t>(length));
+    at += sizeof length + length;
+  }
+  return found;
+}
+
+struct GgufFile::State {
+  State(std::string path_, std::shared_ptr<files::InputFile> file_, std::span<const std::byte> bytes)
+      : path(std::move(path_)), file(std::move(file_)), header(path, bytes) {}
+
+  std::string path;
+  std::shared_ptr<files::InputFile> file;  // none where the bytes are somebody else's
+  GgufHeader header;
+  std::map<std::string_view, std::vector<float>> converted;
+};
+
+GgufFile::GgufFile(const std::string& path) {
+  auto file = std::make_shared<files::InputFile>(path);
+  const std::span<const std::byte> bytes = file->map();
+  state_ = std::make_unique<State>(path, std::move(file), bytes);
+}
+
+GgufFile::GgufFile(std::string_view name, std::span<const std::byte> bytes)
+    : state_(std::make_unique<State>(std::string(name), nullptr, bytes)) {}
+
+GgufFile::~GgufFile() = default;
+GgufFile::GgufFile(GgufFile&&) noexcept = default;
+GgufFile& GgufFile::operator=(GgufFile&&) noexcept = default;
+
+const std::string& GgufFile::path() const noexcept { return state_->path; }
+std::span<const GgufEntry> GgufFile::metadata() const noexcept { return state_->header.metadata; }
+std::span<const GgufTensor> GgufFile::tensors() const noexcept { return state_->header.tensors; }
+
+const GgufValue* GgufFile::find_value(std::string_view key) const noexcept {
+  const std::vector<GgufEntry>& all = state_->header.metadata;
+  const auto found = std::lower_bound(all.begin(), all.end(), key,
+                                      [](const GgufEntry& entry, std::string_view of) { return entry.key < of; });
+  return found == all.end() || found->key != key ? nullptr : &found->value;
+}
+
+const GgufTensor* GgufFile::find(std::string_view name) const noexcept {
+  const std::vector<GgufTensor>& all = state_->header.tensors;
+  const auto found = std::lower_bound(all.begin(), all.end(), name,
+                                      [](const GgufTensor& tensor, std::string_view of) { return tensor.name < of; });
+  return found == all.end() || found->name != name ? nullptr : &*found;
+}
+
+namespace {
+
+const GgufTensor& readable(const GgufFile& file, std::string_view name) {
+  const GgufTensor* const tensor = file.find(name);
+  if (tensor == nullptr) throw FileError(file.path(), "lacks the tensor " + in_quotes(name));
+  if (tensor->format) return *tensor;
+  std::string known;
+  for (const StorageFormatInfo& of : storage_formats()) {
+    if (of.gguf >= 0) known.append(known.empty() ? "" : ", ").append(of.gguf_name);
+  }
+  throw FileError(file.path(), "tensor " + in_quotes(name) + " has the type " + std::to_string(tensor->type) +
+                                   ", expected one of " + known);
+}
+
+StoredNumbers numbers_of(const GgufTensor& tensor) noexcept {
+  const StorageFormatInfo& of = info(*tensor.format);
+  return {*tensor.format, tensor.bytes.data(), static_cast<std::int64_t>(tensor.bytes.size()) / of.bytes * of.numbers};
+}
+
+bool is_aligned(const StoredNumbers& numbers) noexcept {
+  return reinterpret_cast<std::uintptr_t>(numbers.data) % info(numbers.format).alignment == 0;
+}
+
+}  // namespace
+
+WeightView GgufFile::stored(std::string_view name) {
+  const GgufTensor& tensor = readable(*this, name);
+  const StoredNumbers numbers = numbers_of(tensor);
+  if (numbers.format == StorageFormat::float32 || !is_aligned(numbers)) return float32(name);
+  return {.shape = tensor.shape,
+          .owner = state_->file,
+          .stored = numbers,
+          .let_go = state_->file != nullptr ? &files::let_go : nullptr};
+}
+
+WeightView GgufFile::float32(std::string_view name) {
+  const GgufTensor& tensor = readable(*this, name);
+  const StoredNumbers numbers = numbers_of(tensor);
+  if (numbers.format == StorageFormat::float32 && is_aligned(numbers)) {
+    const auto* const values = static_cast<const float*>(numbers.data);
+    return {tensor.shape,
+            {values, static_cast<std::size_t>(numbers.count)},
+            state_->file,
+            {},
+            state_->file != nullptr ? &files::let_go : nullptr};
+  }
+  auto found = state_->converted.find(tensor.name);
+  if (found == state_->converted.end()) {
+    const std::int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+    found = state_->converted.emplace(tensor.name, floats_of(numbers, columns)).first;
+  }
+  return {tensor.shape, found->second};
+}
+
+Weights GgufFile::weights() {
+  Weights all;
+  for (const GgufTensor& tensor : tensors()) {
+    if (tensor.format) all.emplace(tensor.name, stored(tensor.name));
+  }
+  return all;
+}
+
+}  // namespace headlight::models
