@@ -18,7 +18,7 @@ namespace headlight {
 
 struct HeadRowsOptions {
   // Over the D numbers of each head, as layer_norm() and rms_norm() do it over a row, with one weight and bias [D] for
-  // all heads (empty: 1 and 0; a bias is of NormKind::layer alone); w = weight, or 1 + weight.
+  // all heads (empty: 1 and 0; a bias is of NormKind::layer alone); w = weight or, of NormKind::rms alone, 1 + weight.
   NormKind norm = NormKind::none;
   std::span<const float> weight{};
   std::span<const float> bias{};
@@ -36,7 +36,7 @@ HEADLIGHT_API void head_rows(Engine& engine, const TypedView<3>& x, const Mutabl
 struct HeadRowsGradients {
   // [N, H, D], written; may be y_gradient or x.
   MutableTypedView<3> x{};
-  // [D] each, added to: sums over all heads of all rows, as in bias_backward().
+  // [D] each, added to: sums over all heads of all rows, as in bias_backward(); of a norm that has them.
   std::span<float> weight{};
   std::span<float> bias{};
 };

@@ -107,15 +107,7 @@ struct HeadRows {
   RotaryPairing pairing = RotaryPairing::halves;
 };
 
-// x, y [N, H, D] in one piece each; a layer norm's weight may be one plus, too.
-template <class Scalar>
-std::vector<Scalar> layer_weight(const HeadRows<Scalar>& options, std::int64_t head_dim) {
-  std::vector<Scalar> weight;
-  for (std::int64_t d = 0; d < head_dim; ++d) {
-    weight.push_back(norm_weight(options.weight, options.one_plus_weight, d));
-  }
-  return weight;
-}
+// x, y [N, H, D] in one piece each.
 template <class Scalar>
 void head_rows(const Tensor<Scalar, 3>& x, const HeadRows<Scalar>& options, Tensor<Scalar, 3>& y) {
   const auto& [rows, heads, head_dim] = x.shape();
@@ -124,8 +116,7 @@ void head_rows(const Tensor<Scalar, 3>& x, const HeadRows<Scalar>& options, Tens
   if (options.norm == NormKind::rms) {
     rms_norm<Scalar>(from, options.weight, options.one_plus_weight, options.epsilon, {}, to);
   } else if (options.norm == NormKind::layer) {
-    const std::vector<Scalar> weight = layer_weight(options, head_dim);
-    layer_norm<Scalar>(from, {}, {weight.data(), {head_dim}}, options.bias, options.epsilon, to);
+    layer_norm<Scalar>(from, {}, options.weight, options.bias, options.epsilon, to);
   } else {
     std::copy(x.begin(), x.end(), y.begin());
   }
@@ -145,9 +136,7 @@ void head_rows_backward(const Tensor<Scalar, 3>& x, const Tensor<Scalar, 3>& y_g
   if (options.norm == NormKind::rms) {
     rms_norm_backward<Scalar>(from, by, options.weight, options.one_plus_weight, options.epsilon, to, weight_gradient);
   } else if (options.norm == NormKind::layer) {
-    const std::vector<Scalar> weight = layer_weight(options, head_dim);
-    layer_norm_backward<Scalar>(from, by, {weight.data(), {head_dim}}, options.epsilon, to, weight_gradient,
-                                bias_gradient);
+    layer_norm_backward<Scalar>(from, by, options.weight, options.epsilon, to, weight_gradient, bias_gradient);
   } else {
     std::copy(turned_back.begin(), turned_back.end(), x_gradient.begin());
   }

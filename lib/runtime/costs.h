@@ -55,8 +55,8 @@ inline constexpr double kActivationBackward = 0.3;
 inline constexpr double kGate = 0.25;
 inline constexpr double kGateBackward = 0.6;
 inline constexpr double kHeadRows = 0.15;
-// sin and cos in float64, for each of both.
-inline constexpr double kRotaryAngle = 20;
+// sin or cos in float64.
+inline constexpr double kRotaryAngle = 5;
 inline constexpr double kQuantizedNumber = 0.5;
 inline constexpr double kCrossEntropy = 0.2;
 inline constexpr double kMeanPool = 0.1;

@@ -38,7 +38,7 @@ TEST(GradientTwins, HeadRows) {
           .norm = norm,
           .weight = {weight.data(), {kHeadDim}},
           .bias = {bias.data(), {kHeadDim}},
-          .one_plus_weight = true,
+          .one_plus_weight = norm == NormKind::rms,
           .epsilon = 1e-5,
           // Any table: turning back is the transpose, whether or not cos² + sin² is 1.
           .cosines_and_sines = {angles.data(), {kRows, 6}},

@@ -71,6 +71,26 @@ inline void layer_norm_backward(View<const double, 2> x, View<const double, 2> y
   }
 }
 
+// (|g| + |n| mean(|g| |n|)) / root, and what is added to the sums of weight, onto their own sizes.
+inline void rms_norm_backward(View<const double, 2> x, View<const double, 2> y_gradient, View<const double, 1> weight,
+                              bool one_plus_weight, double epsilon, View<double, 2> sizes,
+                              View<double, 1> weight_sizes) {
+  const auto width = static_cast<double>(x.extent(1));
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    double squares = 0, weighted = 0;
+    for (std::int64_t e = 0; e < x.extent(1); ++e) squares += x(n, e) * x(n, e);
+    const double root = std::sqrt(squares / width + epsilon);
+    const auto g = [&](std::int64_t e) {
+      return std::abs(y_gradient(n, e) * reference::norm_weight(weight, one_plus_weight, e));
+    };
+    for (std::int64_t e = 0; e < x.extent(1); ++e) weighted += g(e) * std::abs(x(n, e)) / root / width;
+    for (std::int64_t e = 0; e < x.extent(1); ++e) {
+      sizes(n, e) = (g(e) + std::abs(x(n, e)) / root * weighted) / root;
+      if (weight_sizes) weight_sizes(e) += std::abs(y_gradient(n, e) * x(n, e)) / root;
+    }
+  }
+}
+
 // A pooled row that is not normalised is a sum of |x|; that of one that is, over its norm.
 struct Pooled {
   Pooled(View<const double, 2> x, std::int64_t begin, std::int64_t end) : sizes(static_cast<std::size_t>(x.extent(1))) {

@@ -14,7 +14,8 @@ HEADLIGHT_INLINE void map_rows(Function function, kernels::Rows<float> y, std::i
                                X... x) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto map_row = [&](float* to, auto... from) {
-      sweep_row(columns, [&](auto some, int, std::int64_t at) { some.put(function(some.get(from + at)...), to + at); });
+      walk_columns<1>(columns,
+                      [&](auto some, std::int64_t at) { some.put(function(some.get(from + at)...), to + at); });
     };
     map_row(y.row(row), x.row(row)...);
   }

@@ -15,8 +15,9 @@ struct LayerNormBackwardArguments {
   Rows<float> x_gradient;      // null: not wanted
   std::int64_t rows;
   std::int64_t columns;
-  const float* weight;  // null: 1
+  const float* weight;  // w itself; null: 1
   float epsilon;
+  bool root_mean_square;  // the norm is rms_norm()
   // [columns] each: added to, row after row; null: not wanted.
   float* weight_gradient;
   float* bias_gradient;

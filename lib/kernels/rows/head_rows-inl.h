@@ -4,10 +4,11 @@
 #include "kernels/rows/kernels.h"
 #include "kernels/rows/layer_norm-inl.h"
 #include "kernels/rows/rms_norm-inl.h"
+#include "simd/integers.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// How numbers of a head are read: as they are, or normalised with the bits of layer_norm() and rms_norm().
+// How numbers of a head are read: as they are, or normalised with the bits of rms_norm().
 struct PlainHead {
   const float* x;
 
@@ -16,29 +17,41 @@ struct PlainHead {
     return some.get(x + at);
   }
 };
-struct NormalHead {
+struct RmsHead {
   const float* x;
-  Normal normal;
+  Vec inverse;
   NormWeight weight;
-  const float* bias;
 
   template <class Some>
   HEADLIGHT_INLINE Vec get(Some some, std::int64_t at) const {
-    const Vec n = normal.of(some.get(x + at));
-    if (bias == nullptr) return weight.weight != nullptr ? mul(n, weight.get(some, at)) : n;
-    const Vec b = some.get(bias + at);
-    return weight.weight != nullptr ? fma(n, weight.get(some, at), b) : add(n, b);
+    const Vec n = mul(some.get(x + at), inverse);
+    return weight.weight != nullptr ? mul(n, weight.get(some, at)) : n;
   }
 };
 
-// angles: cosines and sines of all pairs; the sines are turned round by `sign`.
+// angles: cosines and sines of all pairs; the sines are turned round by `sign`. Memory is read and written in long
+// stretches: where lines of the two halves come in turns, the processor does not fetch them ahead.
 template <class Head>
 HEADLIGHT_INLINE void turn_halves(const Head& head, const float* angles, Vec sign, std::int64_t half, float* y) {
-  walk_columns<1>(half, [&](auto some, std::int64_t at) {
-    const Vec a = head.get(some, at), b = head.get(some, half + at);
-    const Vec cosine = some.get(angles + at), sine = mul(some.get(angles + half + at), sign);
-    some.put(fnma(b, sine, mul(a, cosine)), y + at);
-    some.put(fma(a, sine, mul(b, cosine)), y + half + at);
+  walk_columns<4>(half, [&](auto some, std::int64_t at) {
+    constexpr int kVectors = decltype(some)::kVectors;
+    Vec a[kVectors], b[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) a[v] = head.get(some, at + v * kLanes);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) b[v] = head.get(some, half + at + v * kLanes);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec cosine = some.get(angles + at + v * kLanes),
+                sine = mul(some.get(angles + half + at + v * kLanes), sign);
+      const Vec turned = fnma(b[v], sine, mul(a[v], cosine));
+      b[v] = fma(a[v], sine, mul(b[v], cosine));
+      a[v] = turned;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) some.put(a[v], y + at + v * kLanes);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) some.put(b[v], y + half + at + v * kLanes);
   });
 }
 
@@ -63,34 +76,55 @@ HEADLIGHT_INLINE void turn_neighbours(const Head& head, const float* angles, Vec
   }
 }
 
-template <class MakeHead>
-HEADLIGHT_INLINE void head_rows_as(const kernels::HeadRowsArguments& a, MakeHead make_head) {
-  const Vec sign = broadcast(a.inverse ? -1.0f : 1.0f);
-  for (std::int64_t row = 0; row < a.rows; ++row) {
-    const float* const angles = a.dims > 0 ? a.angles.row(row) : nullptr;
-    for (std::int64_t h = 0; h < a.heads; ++h) {
-      const auto head = make_head(a.x.row(row) + h * a.head_dim);
-      float* const y = a.y.row(row) + h * a.head_dim;
-      if (a.interleaved) {
-        turn_neighbours(head, angles, sign, a.dims, y);
-      } else {
-        turn_halves(head, angles, sign, a.dims / 2, y);
-      }
-      walk_columns<1>(a.head_dim - a.dims,
-                      [&](auto some, std::int64_t at) { some.put(head.get(some, a.dims + at), y + a.dims + at); });
-    }
+template <class Head>
+HEADLIGHT_INLINE void turn_head(const kernels::HeadRowsArguments& a, const Head& head, const float* angles, Vec sign,
+                                float* y) {
+  if (a.interleaved) {
+    turn_neighbours(head, angles, sign, a.dims, y);
+  } else {
+    turn_halves(head, angles, sign, a.dims / 2, y);
+  }
+  walk_columns<1>(a.head_dim - a.dims,
+                  [&](auto some, std::int64_t at) { some.put(head.get(some, a.dims + at), y + a.dims + at); });
+}
+
+// 1 / root mean square of so many heads. Roots and quotients of vectors take as long as those of one number, so they
+// are done for all heads at once.
+inline constexpr std::int64_t kHeadsTogether = 16;
+HEADLIGHT_INLINE void inverse_root_mean_squares(const kernels::HeadRowsArguments& a, const float* x, std::int64_t heads,
+                                                float (&inverses)[kHeadsTogether]) {
+  for (std::int64_t h = 0; h < heads; ++h) {
+    inverses[h] = dot_of_rows(x + h * a.head_dim, x + h * a.head_dim, a.head_dim);
+  }
+  for (std::int64_t h = 0; h < heads; h += kLanes) {
+    const Vec mean = div(load(inverses + h), broadcast(static_cast<float>(a.head_dim)));
+    store(div(broadcast(1.0f), sqrt(add(mean, broadcast(a.epsilon)))), inverses + h);
   }
 }
 
 inline void head_rows(const kernels::HeadRowsArguments& a) noexcept {
-  if (a.norm == NormKind::none) return head_rows_as(a, [](const float* x) { return PlainHead{x}; });
-  head_rows_as(a, [&](const float* x) {
-    const Normal normal =
-        a.norm == NormKind::rms
-            ? Normal{zero(), zero(), inverse_root_mean_square(x, a.head_dim, a.epsilon)}
-            : normal_of_row(x, a.head_dim, sum_of_row<false>(x, nullptr, nullptr, a.head_dim), a.epsilon);
-    return NormalHead{x, normal, {a.weight, a.one_plus_weight}, a.bias};
-  });
+  const Vec sign = broadcast(a.inverse ? -1.0f : 1.0f);
+  const NormWeight weight(a.weight, a.one_plus_weight);
+  alignas(64) float inverses[kHeadsTogether] = {};
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const float* const angles = a.dims > 0 ? a.angles.row(row) : nullptr;
+    const float* x = a.x.row(row);
+    float* y = a.y.row(row);
+    if (a.norm == NormKind::layer) {
+      // Of few models: a second walk over the row.
+      layer_norm({{x, a.head_dim}, {nullptr, 0}, {y, a.head_dim}, a.heads, a.head_dim, a.weight, a.bias, a.epsilon});
+      x = y;
+    }
+    for (std::int64_t h = 0; h < a.heads; ++h, x += a.head_dim, y += a.head_dim) {
+      if (a.norm != NormKind::rms) {
+        turn_head(a, PlainHead{x}, angles, sign, y);
+        continue;
+      }
+      const std::int64_t which = h % kHeadsTogether;
+      if (which == 0) inverse_root_mean_squares(a, x, smaller(kHeadsTogether, a.heads - h), inverses);
+      turn_head(a, RmsHead{x, broadcast(inverses[which]), weight}, angles, sign, y);
+    }
+  }
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -13,21 +13,24 @@ HEADLIGHT_INLINE Vec inverse_root_mean_square(const float* x, std::int64_t colum
   return div(broadcast(1.0f), sqrt(broadcast(squares / static_cast<float>(columns) + epsilon)));
 }
 
-// What a normal is multiplied by: weight, or 1 + weight.
+// What a normal is multiplied by: weight + plus, where there is a weight.
 struct NormWeight {
-  const float* weight;
-  bool plus_one;
+  // −0 changes no number, not even −0.
+  HEADLIGHT_INLINE NormWeight(const float* weight_, bool one_plus_weight)
+      : weight(weight_), plus(broadcast(one_plus_weight ? 1.0f : -0.0f)) {}
 
   template <class Some>
   HEADLIGHT_INLINE Vec get(Some some, std::int64_t at) const {
-    const Vec w = some.get(weight + at);
-    return plus_one ? add(w, broadcast(1.0f)) : w;
+    return add(some.get(weight + at), plus);
   }
+
+  const float* weight;
+  Vec plus;
 };
 
 template <bool kAdded>
 HEADLIGHT_INLINE void rms_norm_rows(const kernels::RmsNormArguments& a) {
-  const NormWeight weight = {a.weight, a.one_plus_weight};
+  const NormWeight weight(a.weight, a.one_plus_weight);
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const float* x = a.x.row(row);
     const float* added = kAdded ? a.added.row(row) : nullptr;

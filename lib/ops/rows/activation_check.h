@@ -34,4 +34,26 @@ inline void check_gate(std::string_view operation, const TypedView<2>& a, const 
   check_same_or_disjoint(operation, "y", y, y_extent, "b", b, b_extent);
 }
 
+// Gradients are written part by part, that of a first, when a and b have been read.
+inline void check_gate_backward(std::string_view operation, const TypedView<2>& a, const TypedView<2>& b,
+                                const TypedView<2>& y_gradient, const MutableTypedView<2>& a_gradient,
+                                const MutableTypedView<2>& b_gradient) {
+  check_widened_type(operation, "a", a.type);
+  const Extent a_extent = check_view(operation, "a", a);
+  check_given(operation, "a", a, y_gradient.shape == a.shape);
+  const Extent b_extent = check_like_a(operation, "b", b, a);
+  const Extent y_extent = check_like_a(operation, "y_gradient", y_gradient, a);
+  const Extent to_a = check_like_a(operation, "a_gradient", a_gradient, a);
+  const Extent to_b = check_like_a(operation, "b_gradient", b_gradient, a);
+  check_no_self_overlap(operation, "a_gradient", a_gradient.shape, a_gradient.strides);
+  check_no_self_overlap(operation, "b_gradient", b_gradient.shape, b_gradient.strides);
+  check_disjoint(operation, "a_gradient", to_a, "b_gradient", to_b);
+  check_disjoint(operation, "a_gradient", to_a, "y_gradient", y_extent);
+  check_same_or_disjoint(operation, "a_gradient", a_gradient, to_a, "a", a, a_extent);
+  check_same_or_disjoint(operation, "a_gradient", a_gradient, to_a, "b", b, b_extent);
+  check_same_or_disjoint(operation, "b_gradient", b_gradient, to_b, "a", a, a_extent);
+  check_same_or_disjoint(operation, "b_gradient", b_gradient, to_b, "b", b, b_extent);
+  check_same_or_disjoint(operation, "b_gradient", b_gradient, to_b, "y_gradient", y_gradient, y_extent);
+}
+
 }  // namespace headlight::ops

@@ -21,7 +21,8 @@ template <class T>
 }
 
 // Its first element; null for a list without entries, which means that it is not given.
-[[nodiscard]] inline const float* given(std::span<const float> list) noexcept {
+template <class T>
+[[nodiscard]] T* given(std::span<T> list) noexcept {
   return list.empty() ? nullptr : list.data();
 }
 

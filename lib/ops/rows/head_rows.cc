@@ -1,37 +1,103 @@
 #include "headlight/head_rows.h"
 
+#include <array>
+
 #include "kernels/kernels.h"
 #include "ops/rows/buffers.h"
 #include "ops/rows/head_rows_check.h"
+#include "ops/rows/norm_weight.h"
+#include "ops/rows/sums.h"
 #include "runtime/costs.h"
 
 namespace headlight {
 namespace {
+
+// For rows from `first` on, which are turned, and normalised if that is asked for.
+kernels::HeadRowsArguments arguments_of(const View<float, 3>::Shape& shape, const HeadRowsOptions& options,
+                                        bool inverse, const kernels::Rows<const float>& x,
+                                        const kernels::Rows<float>& y, std::int64_t first, std::int64_t rows) noexcept {
+  const View<const float, 2>& table = options.rotation.cosines_and_sines;
+  return {.x = x,
+          .y = y,
+          .angles = ops::rows_from(table, first),
+          .rows = rows,
+          .heads = shape[1],
+          .head_dim = shape[2],
+          .dims = table ? table.extent(1) : 0,
+          .interleaved = options.rotation.pairing == RotaryPairing::interleaved,
+          .inverse = inverse,
+          .norm = options.norm,
+          .weight = ops::given(options.weight),
+          .bias = ops::given(options.bias),
+          .one_plus_weight = options.one_plus_weight,
+          .epsilon = options.epsilon};
+}
 
 // Of checked arguments.
 void run(Engine& engine, std::string_view operation, const TypedView<3>& x, const MutableTypedView<3>& y,
          const HeadRowsOptions& options, bool inverse) {
   if (x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).head_rows;
-  const View<const float, 2>& table = options.rotation.cosines_and_sines;
   ops::for_row_buffers<1>(engine, operation, runtime::costs::kHeadRows, {ops::flat(x)}, ops::flat(y),
                           [&](const ops::InputRows<1>& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
-                            kernel({.x = in[0],
-                                    .y = out,
-                                    .angles = ops::rows_from(table, first),
-                                    .rows = rows,
-                                    .heads = x.extent(1),
-                                    .head_dim = x.extent(2),
-                                    .dims = table ? table.extent(1) : 0,
-                                    .interleaved = options.rotation.pairing == RotaryPairing::interleaved,
-                                    .inverse = inverse,
-                                    .norm = options.norm,
-                                    .weight = ops::given(options.weight),
-                                    .bias = ops::given(options.bias),
-                                    .one_plus_weight = options.one_plus_weight,
-                                    .epsilon = options.epsilon});
+                            kernel(arguments_of(x.shape, options, inverse, in[0], out, first, rows));
                           });
 }
+
+// Goes back through the norm of heads, of rows whose gradient is turned back first, in a buffer of its own.
+class NormBackward {
+ public:
+  NormBackward(Engine& engine, std::string_view operation, const TypedView<3>& x, const TypedView<3>& y_gradient,
+               const HeadRowsGradients& gradients, const HeadRowsOptions& options)
+      : x_(x),
+        y_gradient_(y_gradient),
+        gradients_(gradients),
+        options_(options),
+        turn_(kernels::row_kernels(engine.isa()).head_rows),
+        norm_(kernels::row_gradient_kernels(engine.isa()).layer_norm),
+        weight_(engine, operation, options.weight, options.one_plus_weight),
+        buffers_(engine, operation, x.extent(1) * x.extent(2), true) {}
+
+  void operator()(int worker, std::int64_t begin, std::int64_t count, float* weight_sums,
+                  float* bias_sums) const noexcept {
+    buffers_.compute<2>(worker, {ops::flat(x_), ops::flat(y_gradient_)}, ops::flat(gradients_.x), begin, count,
+                        [&](const ops::InputRows<2>& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
+                          const kernels::Rows<const float> turned = turn_back(in[1], first, rows, worker);
+                          // A head is a row of the norm.
+                          for (std::int64_t row = 0; row < rows; ++row) {
+                            norm_({.x = {in[0].row(row), x_.extent(2)},
+                                   .y_gradient = {turned.row(row), x_.extent(2)},
+                                   .residual = {nullptr, 0},
+                                   .x_gradient = {out.data == nullptr ? nullptr : out.row(row), x_.extent(2)},
+                                   .rows = x_.extent(1),
+                                   .columns = x_.extent(2),
+                                   .weight = weight_.data(),
+                                   .epsilon = options_.epsilon,
+                                   .root_mean_square = options_.norm == NormKind::rms,
+                                   .weight_gradient = weight_sums,
+                                   .bias_gradient = bias_sums});
+                          }
+                        });
+  }
+
+ private:
+  kernels::Rows<const float> turn_back(const kernels::Rows<const float>& y_gradient, std::int64_t first,
+                                       std::int64_t rows, int worker) const noexcept {
+    if (!options_.rotation.cosines_and_sines) return y_gradient;
+    const kernels::Rows<float> turned = {buffers_.buffer(worker, 3), buffers_.size().row};
+    turn_(arguments_of(x_.shape, {.rotation = options_.rotation}, true, y_gradient, turned, first, rows));
+    return {turned.data, turned.stride};
+  }
+
+  const TypedView<3>& x_;
+  const TypedView<3>& y_gradient_;
+  const HeadRowsGradients& gradients_;
+  const HeadRowsOptions& options_;
+  void (*turn_)(const kernels::HeadRowsArguments&) noexcept;
+  void (*norm_)(const kernels::LayerNormBackwardArguments&) noexcept;
+  ops::NormWeight weight_;
+  ops::RowBuffers buffers_;
+};
 
 }  // namespace
 
@@ -47,6 +113,32 @@ void rotate(Engine& engine, const Rotation& rotation, const TypedView<3>& x, con
   const HeadRowsOptions options = {.rotation = rotation};
   ops::check_head_rows(kName, x, y, options);
   run(engine, kName, x, y, options, inverse);
+}
+
+void head_rows_backward(Engine& engine, const TypedView<3>& x, const TypedView<3>& y_gradient,
+                        const HeadRowsGradients& gradients, const HeadRowsOptions& options) {
+  constexpr std::string_view kName = "head_rows_backward";
+  ops::check_head_rows_backward(kName, x, y_gradient, gradients, options);
+  if (options.norm == NormKind::none) {
+    if (gradients.x) run(engine, kName, y_gradient, gradients.x, options, true);
+    return;
+  }
+  if (x.size() == 0) return;
+
+  const NormBackward backward(engine, kName, x, y_gradient, gradients, options);
+  const std::array<float*, 2> sums = {ops::given(gradients.weight), ops::given(gradients.bias)};
+  const std::int64_t columns = x.extent(1) * x.extent(2);
+  if (sums[0] == nullptr && sums[1] == nullptr) {
+    ops::for_row_blocks(
+        engine, x.extent(0), columns, runtime::costs::kLayerNormBackward,
+        [&](std::int64_t first, std::int64_t rows, int worker) { backward(worker, first, rows, nullptr, nullptr); });
+    return;
+  }
+  ops::add_sums_over_rows(engine, kName, x.extent(0), x.extent(2),
+                          runtime::costs::kLayerNormBackward * static_cast<double>(x.extent(1)), sums,
+                          [&](std::int64_t first, std::int64_t rows, const std::array<float*, 2>& partial, int worker) {
+                            backward(worker, first, rows, partial[0], partial[1]);
+                          });
 }
 
 }  // namespace headlight

@@ -55,6 +55,9 @@ inline void check_head_norm(std::string_view operation, const HeadRowsOptions& o
   if (options.norm != NormKind::layer && !options.bias.empty()) {
     fail(operation, "bias is given, expected none but with NormKind::layer");
   }
+  if (options.norm != NormKind::rms && options.one_plus_weight) {
+    fail(operation, "one_plus_weight is true, expected false but with NormKind::rms");
+  }
   check_epsilon(operation, options.epsilon);
 }
 
@@ -75,6 +78,50 @@ inline void check_head_rows(std::string_view operation, const TypedView<3>& x, c
     check_disjoint(operation, "y", y_extent, "cosines_and_sines", check_view(operation, "cosines_and_sines", table));
   check_disjoint(operation, "y", y_extent, "weight", extent_of(options.weight));
   check_disjoint(operation, "y", y_extent, "bias", extent_of(options.bias));
+}
+
+inline void check_head_rows_backward(std::string_view operation, const TypedView<3>& x, const TypedView<3>& y_gradient,
+                                     const HeadRowsGradients& gradients, const HeadRowsOptions& options) {
+  const Extent dy_extent = check_heads(operation, "y_gradient", y_gradient);
+  check_rotation(operation, options.rotation, y_gradient.extent(0), y_gradient.extent(2));
+  check_head_norm(operation, options, y_gradient.extent(2));
+  const bool reads_x = options.norm != NormKind::none;
+  Extent x_extent;
+  if (reads_x) {
+    x_extent = check_heads(operation, "x", x);
+    check_given(operation, "x", x, y_gradient.shape == x.shape);
+    check_shape(operation, "x", x.shape, y_gradient.shape, "the shape of y_gradient");
+  }
+  check_length(operation, "weight's gradient", gradients.weight.size(), y_gradient.extent(2), "[D], or empty");
+  check_length(operation, "bias's gradient", gradients.bias.size(), y_gradient.extent(2), "[D], or empty");
+  if (!reads_x && !gradients.weight.empty())
+    fail(operation, "weight's gradient is given, expected none without a norm");
+  if (options.norm != NormKind::layer && !gradients.bias.empty()) {
+    fail(operation, "bias's gradient is given, expected none but with NormKind::layer");
+  }
+  const auto check_apart = [&](std::string_view argument, const Extent& output) {
+    const View<const float, 2>& table = options.rotation.cosines_and_sines;
+    if (table)
+      check_disjoint(operation, argument, output, "cosines_and_sines",
+                     check_view(operation, "cosines_and_sines", table));
+    check_disjoint(operation, argument, output, "weight", extent_of(options.weight));
+  };
+  const Extent of_weight = extent_of(gradients.weight), of_bias = extent_of(gradients.bias);
+  for (const auto& [argument, sums] : {std::pair{"weight's gradient", of_weight}, {"bias's gradient", of_bias}}) {
+    check_apart(argument, sums);
+    check_disjoint(operation, argument, sums, "y_gradient", dy_extent);
+    check_disjoint(operation, argument, sums, "x", x_extent);
+  }
+  check_disjoint(operation, "weight's gradient", of_weight, "bias's gradient", of_bias);
+  if (!gradients.x) return;
+  const Extent out = check_heads(operation, "x's gradient", gradients.x);
+  check_shape(operation, "x's gradient", gradients.x.shape, y_gradient.shape, "the shape of y_gradient");
+  check_no_self_overlap(operation, "x's gradient", gradients.x.shape, gradients.x.strides);
+  check_same_or_disjoint(operation, "x's gradient", gradients.x, out, "y_gradient", y_gradient, dy_extent);
+  if (reads_x) check_same_or_disjoint(operation, "x's gradient", gradients.x, out, "x", x, x_extent);
+  check_apart("x's gradient", out);
+  check_disjoint(operation, "x's gradient", out, "weight's gradient", of_weight);
+  check_disjoint(operation, "x's gradient", out, "bias's gradient", of_bias);
 }
 
 }  // namespace headlight::ops

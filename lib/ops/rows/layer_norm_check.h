@@ -41,43 +41,42 @@ inline void check_rms_norm(const TypedView<2>& x, const MutableTypedView<2>& y, 
   check_epsilon(kName, options.epsilon);
 }
 
-inline void check_layer_norm_backward(const TypedView<2>& x, const TypedView<2>& y_gradient,
-                                      const LayerNormGradients& gradients, const LayerNormOptions& options) {
-  constexpr std::string_view kName = "layer_norm_backward";
-  check_widened_type(kName, "x", x.type);
-  check_widened_type(kName, "y_gradient", y_gradient.type);
-  check_widened_type(kName, "x's gradient", gradients.x.type);
-  check_widened_type(kName, "residual", gradients.residual.type);
-  const Extent x_extent = check_view(kName, "x", x);
-  const Extent y_extent = check_view(kName, "y_gradient", y_gradient);
-  check_shape(kName, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
-  check_length(kName, "weight", options.weight.size(), x.extent(1), "[E], or empty");
-  check_length(kName, "weight's gradient", gradients.weight.size(), x.extent(1), "[E], or empty");
-  check_length(kName, "bias's gradient", gradients.bias.size(), x.extent(1), "[E], or empty");
-  if (options.residual) fail(kName, "residual is given, expected none: x is the sum that was normalised");
-  check_epsilon(kName, options.epsilon);
-  const Extent weight_extent = extent_of(options.weight);
+// Of either norm.
+inline void check_norm_backward(std::string_view operation, const TypedView<2>& x, const TypedView<2>& y_gradient,
+                                const LayerNormGradients& gradients, std::span<const float> weight, float epsilon) {
+  check_widened_type(operation, "x", x.type);
+  check_widened_type(operation, "y_gradient", y_gradient.type);
+  check_widened_type(operation, "x's gradient", gradients.x.type);
+  check_widened_type(operation, "residual", gradients.residual.type);
+  const Extent x_extent = check_view(operation, "x", x);
+  const Extent y_extent = check_view(operation, "y_gradient", y_gradient);
+  check_shape(operation, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
+  check_length(operation, "weight", weight.size(), x.extent(1), "[E], or empty");
+  check_length(operation, "weight's gradient", gradients.weight.size(), x.extent(1), "[E], or empty");
+  check_length(operation, "bias's gradient", gradients.bias.size(), x.extent(1), "[E], or empty");
+  check_epsilon(operation, epsilon);
+  const Extent weight_extent = extent_of(weight);
   const Extent weight_gradient = extent_of(gradients.weight);
   const Extent bias_gradient = extent_of(gradients.bias);
   const auto check_sums_apart = [&](std::string_view argument, const Extent& extent) {
-    check_disjoint(kName, "weight's gradient", weight_gradient, argument, extent);
-    check_disjoint(kName, "bias's gradient", bias_gradient, argument, extent);
+    check_disjoint(operation, "weight's gradient", weight_gradient, argument, extent);
+    check_disjoint(operation, "bias's gradient", bias_gradient, argument, extent);
   };
   check_sums_apart("x", x_extent);
   check_sums_apart("y_gradient", y_extent);
   check_sums_apart("weight", weight_extent);
-  check_disjoint(kName, "weight's gradient", weight_gradient, "bias's gradient", bias_gradient);
+  check_disjoint(operation, "weight's gradient", weight_gradient, "bias's gradient", bias_gradient);
   if (!gradients.x) return;
-  const Extent out_extent = check_output(kName, "x's gradient", gradients.x, x.shape, "the shape of x");
-  check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "x", x, x_extent);
-  check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "y_gradient", y_gradient, y_extent);
-  check_disjoint(kName, "x's gradient", out_extent, "weight", weight_extent);
-  check_disjoint(kName, "x's gradient", out_extent, "weight's gradient", weight_gradient);
-  check_disjoint(kName, "x's gradient", out_extent, "bias's gradient", bias_gradient);
+  const Extent out_extent = check_output(operation, "x's gradient", gradients.x, x.shape, "the shape of x");
+  check_same_or_disjoint(operation, "x's gradient", gradients.x, out_extent, "x", x, x_extent);
+  check_same_or_disjoint(operation, "x's gradient", gradients.x, out_extent, "y_gradient", y_gradient, y_extent);
+  check_disjoint(operation, "x's gradient", out_extent, "weight", weight_extent);
+  check_disjoint(operation, "x's gradient", out_extent, "weight's gradient", weight_gradient);
+  check_disjoint(operation, "x's gradient", out_extent, "bias's gradient", bias_gradient);
   if (!gradients.residual) return;
-  const Extent residual_extent = check_view(kName, "residual", gradients.residual);
-  check_shape(kName, "residual", gradients.residual.shape, x.shape, "the shape of x");
-  check_same_or_disjoint(kName, "x's gradient", gradients.x, out_extent, "residual", gradients.residual,
+  const Extent residual_extent = check_view(operation, "residual", gradients.residual);
+  check_shape(operation, "residual", gradients.residual.shape, x.shape, "the shape of x");
+  check_same_or_disjoint(operation, "x's gradient", gradients.x, out_extent, "residual", gradients.residual,
                          residual_extent);
   check_sums_apart("residual", residual_extent);
 }

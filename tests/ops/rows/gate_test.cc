@@ -28,11 +28,14 @@ struct Halves {
   View<float, 2>::Shape shape, strides;
 };
 
-Tensor<float, 2> copied(const View<float, 2>& from) {
-  Tensor<float, 2> to(from.shape);
+void copy(const View<float, 2>& from, const View<float, 2>& to) {
   for (std::int64_t n = 0; n < from.extent(0); ++n) {
     for (std::int64_t e = 0; e < from.extent(1); ++e) to(n, e) = from(n, e);
   }
+}
+Tensor<float, 2> copied(const View<float, 2>& from) {
+  Tensor<float, 2> to(from.shape);
+  copy(from, to);
   return to;
 }
 
@@ -115,6 +118,74 @@ TEST_P(GateTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+TEST_P(GateTest, GradientsAgreeWithTheTwin) {
+  Engine engine(options());
+  Random random(4);
+  for (const Activation activation : kActivations) {
+    for (std::int64_t columns : kRowLengths) {
+      if (columns == 1000) columns = 2500;
+      for (const Against side : kBothSides) {
+        SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", " << columns);
+        const Halves in(random, 3, columns, side), out(random, 3, columns, side);
+        GuardedRows dy(3, columns, random.integer(0, 5), side);
+        dy.fill(random);
+        gate_backward(engine, activation, in.a(), in.b(), dy.const_view(), out.a(), out.b());
+        for (std::int64_t n = 0; n < 3; ++n) {
+          for (std::int64_t e = 0; e < columns; ++e) {
+            const auto a = static_cast<double>(in.a()(n, e)), b = static_cast<double>(in.b()(n, e));
+            const auto g = static_cast<double>(dy.view()(n, e));
+            const double activated = reference::activate(activation, a);
+            EXPECT_NEAR(out.a()(n, e), g * b * reference::activation_derivative(activation, a),
+                        activation_gradient_error(g) * std::abs(b) * 1.5);
+            EXPECT_NEAR(
+                out.b()(n, e), g * activated,
+                activation_error(activation, activated) * std::abs(g) + kUnitRoundoff * std::abs(g * activated));
+          }
+        }
+        EXPECT_TRUE(out.both.gaps_are_untouched());
+        const Tensor<float, 2> gradient = dy.to<float>();
+        const Halves swapped(random, 3, columns, side);
+        copy(in.a(), swapped.a());
+        copy(in.b(), swapped.b());
+        gate_backward(engine, activation, swapped.a(), swapped.b(), gradient, swapped.b(), swapped.a());
+        EXPECT_TRUE(same_bits(swapped.b(), out.a())) << "in place of the other";
+        EXPECT_TRUE(same_bits(swapped.a(), out.b())) << "in place of the other";
+        gate_backward(engine, activation, in.a(), in.b(), gradient, in.a(), in.b());
+        EXPECT_TRUE(same_bits(in.both.view(), out.both.view())) << "in place";
+      }
+    }
+  }
+}
+
+TEST_P(GateTest, GradientsOfEveryTypeAreRoundedOnce) {
+  Engine engine(options());
+  Random random(5);
+  for (const NumberType of_a : kStoredTypes) {
+    for (const NumberType of_dy : kStoredTypes) {
+      for (const std::int64_t columns : {1, 31, 384, 2500}) {
+        SCOPED_TRACE(testing::Message() << name(of_a) << ", " << name(of_dy) << ", " << columns);
+        const GuardedMatrix a(of_a, 5, columns, 1, Against::back, random),
+            b(of_a, 5, columns, 2, Against::back, random);
+        const GuardedMatrix dy(of_dy, 5, columns, 0, Against::back, random);
+        const GuardedMatrix da(of_dy, 5, columns, 3, Against::front, random);
+        const Tensor<float, 2> a_floats = a.to(), b_floats = b.to(), dy_floats = dy.to();
+        Tensor<float, 2> of_a_expected(a_floats.shape()), of_b_expected(a_floats.shape());
+        gate_backward(engine, Activation::gelu, a_floats, b_floats, dy_floats, of_a_expected, of_b_expected);
+        gate_backward(engine, Activation::gelu, a.const_view(), b.const_view(), dy.const_view(), da.view(), dy.view());
+        EXPECT_TRUE(da.holds(of_a_expected));
+        EXPECT_TRUE(dy.holds(of_b_expected)) << "in place of y_gradient";
+        GuardedMatrix again(of_dy, 5, columns, 0, Against::back, random);
+        for (std::int64_t n = 0; n < 5; ++n) {
+          for (std::int64_t e = 0; e < columns; ++e) again.set(n, e, dy_floats(n, e));
+        }
+        gate_backward(engine, Activation::gelu, a.const_view(), b.const_view(), again.const_view(), a.view(), b.view());
+        EXPECT_TRUE(a.holds(of_a_expected)) << "in place of a";
+        EXPECT_TRUE(b.holds(of_b_expected)) << "in place of b";
+      }
+    }
+  }
+}
+
 TEST(GateArguments, AreNamedWhenTheyAreWrong) {
   Engine engine;
   Tensor<float, 2> a({4, 6}), y({4, 5});
@@ -127,6 +198,13 @@ TEST(GateArguments, AreNamedWhenTheyAreWrong) {
   const View<float, 2> one(a.data(), {1, 6}), later(a.data() + 3, {1, 6}), last(a.data() + 12, {1, 6});
   EXPECT_EQ(refusal([&] { gate(engine, Activation::relu, one, last, later); }), "gate: y overlaps a in memory");
   EXPECT_EQ(refusal([&] { gate(engine, Activation::relu, last, one, later); }), "gate: y overlaps b in memory");
+  Tensor<float, 2> dy({4, 6}), da({4, 6});
+  EXPECT_EQ(refusal([&] { gate_backward(engine, Activation::relu, a, a, y, da, dy); }),
+            "gate_backward: y_gradient has shape [4, 5], expected [4, 6] (the shape of a)");
+  EXPECT_EQ(refusal([&] { gate_backward(engine, Activation::relu, a, a, dy, dy, da); }),
+            "gate_backward: a_gradient overlaps y_gradient in memory");
+  EXPECT_EQ(refusal([&] { gate_backward(engine, Activation::relu, a, a, dy, da, da); }),
+            "gate_backward: a_gradient overlaps b_gradient in memory");
 }
 
 }  // namespace headlight::test::gate_test

@@ -5,6 +5,7 @@
 #include "support/guarded_matrix.h"
 #include "support/guarded_rows.h"
 #include "support/isas.h"
+#include "support/row_yardsticks.h"
 
 namespace headlight::test::head_rows_test {
 
@@ -87,6 +88,62 @@ struct Numbers {
   GuardedRows x, y_gradient, y, angles, weight, bias;
 };
 
+// Of numbers of those sizes that are turned: a pair may cancel.
+Tensor<double, 3> turned_sizes(const Tensor<double, 3>& sizes, const Numbers& in) {
+  Tensor<double, 3> turned(sizes.shape());
+  const Case& c = in.c;
+  const View<float, 2> angles = in.angles.view();
+  for (std::int64_t n = 0; n < kRows; ++n) {
+    for (std::int64_t h = 0; h < c.heads; ++h) {
+      for (std::int64_t d = 0; d < c.head_dim; ++d) turned(n, h, d) = std::abs(sizes(n, h, d));
+      for (std::int64_t i = 0; i < c.dims / 2; ++i) {
+        const bool halves = c.pairing == RotaryPairing::halves;
+        const std::int64_t first = halves ? i : 2 * i, second = halves ? c.dims / 2 + i : 2 * i + 1;
+        const double a = std::abs(sizes(n, h, first)), b = std::abs(sizes(n, h, second));
+        const auto cosine = static_cast<double>(std::abs(angles(n, first)));
+        const auto sine = static_cast<double>(std::abs(angles(n, second)));
+        turned(n, h, first) = a * cosine + b * sine;
+        turned(n, h, second) = a * sine + b * cosine;
+      }
+    }
+  }
+  return turned;
+}
+
+// What errors of head_rows() are measured by, and of its gradient.
+Tensor<double, 3> sizes_of_call(const Numbers& in) {
+  Tensor<double, 3> sizes = heads_of(in.x.to<double>(), in.c.heads);
+  in.with_twin<double>([&](reference::HeadRows<double> options) {
+    const View<double, 2> rows(sizes.data(), {kRows * in.c.heads, in.c.head_dim});
+    if (in.c.norm == NormKind::layer) {
+      yardsticks::layer_norm(rows, options.weight, options.bias, options.epsilon, rows);
+    } else {
+      options.cosines_and_sines = {};
+      const Tensor<double, 3> x = heads_of(in.x.to<double>(), in.c.heads);
+      reference::head_rows<double>(x, options, sizes);
+    }
+  });
+  return turned_sizes(sizes, in);
+}
+Tensor<double, 3> sizes_of_gradient(const Numbers& in, View<double, 1> weight_sizes, View<double, 1> bias_sizes) {
+  const Tensor<double, 3> x = heads_of(in.x.to<double>(), in.c.heads);
+  Tensor<double, 3> sizes = turned_sizes(heads_of(in.y_gradient.to<double>(), in.c.heads), in);
+  in.with_twin<double>([&](const reference::HeadRows<double>& options) {
+    const std::array<std::int64_t, 2> shape = {kRows * in.c.heads, in.c.head_dim};
+    const View<const double, 2> from(x.data(), shape);
+    const Tensor<double, 3> turned = turned_sizes(heads_of(in.y_gradient.to<double>(), in.c.heads), in);
+    const View<const double, 2> by(turned.data(), shape);
+    const View<double, 2> to(sizes.data(), shape);
+    if (in.c.norm == NormKind::layer) {
+      yardsticks::layer_norm_backward(from, by, options.weight, options.epsilon, to, weight_sizes, bias_sizes);
+    } else if (in.c.norm == NormKind::rms) {
+      yardsticks::rms_norm_backward(from, by, options.weight, options.one_plus_weight, options.epsilon, to,
+                                    weight_sizes);
+    }
+  });
+  return sizes;
+}
+
 // f(case) over ragged sizes: heads around every vector width, all and some of their numbers turned.
 template <class Function>
 void for_cases(Random& random, const Function& f) {
@@ -104,7 +161,7 @@ void for_cases(Random& random, const Function& f) {
                      .side = random.once_in(2) ? Against::front : Against::back};
         if (norm != NormKind::none) {
           made.weight = !random.once_in(3);
-          made.one_plus = random.once_in(2);
+          made.one_plus = norm == NormKind::rms && random.once_in(2);
           made.bias = norm == NormKind::layer && random.once_in(2);
         }
         SCOPED_TRACE(testing::PrintToString(made));
@@ -130,11 +187,7 @@ TEST_P(HeadRowsTest, AgreeWithTheTwinInEveryShapeAndOption) {
     twin(plain);
     const View<float, 3> x = heads_of(in.x.view(), made.heads), y = heads_of(in.y.view(), made.heads);
     head_rows(engine, x, y, in.options());
-    // A pair that is turned may cancel, and one or two numbers are normalised by a layer norm to a sign: measured by
-    // what a head of that length has beside it.
-    Tensor<double, 3> yardstick(truth.shape());
-    for (std::int64_t n = 0; n < truth.size(); ++n) yardstick.data()[n] = std::abs(truth.data()[n]) + 1;
-    EXPECT_TRUE(at_most_twice_the_plain_error(y, plain.view(), truth.view(), yardstick.view()));
+    EXPECT_TRUE(at_most_twice_the_plain_error(y, plain.view(), truth.view(), sizes_of_call(in).view()));
     EXPECT_TRUE(in.y.gaps_are_untouched());
     head_rows(engine, x, x, in.options());
     EXPECT_TRUE(same_bits(x, y)) << "in place";
@@ -190,6 +243,84 @@ TEST_P(HeadRowsTest, RotateThereAndBackAsTheTwin) {
     rotate(engine, rotation, x, x, true);
     EXPECT_TRUE(same_bits(x, y)) << "in place";
   });
+}
+
+TEST_P(HeadRowsTest, GradientsAgreeWithTheTwin) {
+  Engine engine(options());
+  Random random(6);
+  for_cases(random, [&](const Case& made) {
+    const Numbers in(random, made);
+    const auto twin = [&]<class Scalar>(Tensor<Scalar, 3>& x, Tensor<Scalar, 1>& weight, Tensor<Scalar, 1>& bias) {
+      in.with_twin<Scalar>([&](const reference::HeadRows<Scalar>& options) {
+        reference::head_rows_backward<Scalar>(heads_of(in.x.to<Scalar>(), made.heads),
+                                              heads_of(in.y_gradient.to<Scalar>(), made.heads), options, x, weight,
+                                              bias);
+      });
+    };
+    Tensor<double, 3> truth({kRows, made.heads, made.head_dim});
+    Tensor<double, 1> true_weight({made.head_dim}), true_bias({made.head_dim});
+    Tensor<float, 3> plain(truth.shape());
+    Tensor<float, 1> plain_weight({made.head_dim}), plain_bias({made.head_dim});
+    twin(truth, true_weight, true_bias);
+    twin(plain, plain_weight, plain_bias);
+
+    const View<float, 3> x = heads_of(in.x.view(), made.heads), y = heads_of(in.y.view(), made.heads);
+    const View<float, 3> dy = heads_of(in.y_gradient.view(), made.heads);
+    const GuardedRows of_weight(1, made.head_dim, 0, made.side), of_bias(1, made.head_dim, 0, made.side);
+    HeadRowsGradients gradients = {.x = y};
+    const auto list = [&](const GuardedRows& row) {
+      return std::span<float>(row.view().data, static_cast<std::size_t>(made.head_dim));
+    };
+    if (made.norm != NormKind::none) gradients.weight = list(of_weight);
+    if (made.norm == NormKind::layer) gradients.bias = list(of_bias);
+    head_rows_backward(engine, x, dy, gradients, in.options());
+    EXPECT_TRUE(in.y.gaps_are_untouched());
+    Tensor<double, 1> weight_sizes({made.head_dim}), bias_sizes({made.head_dim});
+    const Tensor<double, 3> sizes = sizes_of_gradient(in, weight_sizes, bias_sizes);
+    EXPECT_TRUE(at_most_twice_the_plain_error(y, plain.view(), truth.view(), sizes.view()));
+    const auto sums_agree = [&](const GuardedRows& sums, const Tensor<float, 1>& of_plain,
+                                const Tensor<double, 1>& of_truth, const Tensor<double, 1>& of_sizes) {
+      const View<float, 1> found(sums.view().data, {made.head_dim});
+      return at_most_twice_the_plain_error(found, of_plain.view(), of_truth.view(), of_sizes.view());
+    };
+    if (made.norm != NormKind::none) {
+      EXPECT_TRUE(sums_agree(of_weight, plain_weight, true_weight, weight_sizes));
+    }
+    if (made.norm == NormKind::layer) {
+      EXPECT_TRUE(sums_agree(of_bias, plain_bias, true_bias, bias_sizes));
+    }
+    const HeadRowsOptions asked = in.options();
+    head_rows_backward(engine, x, dy, {.x = dy}, asked);
+    EXPECT_TRUE(same_bits(dy, y)) << "in place, without sums";
+  });
+}
+
+TEST_P(HeadRowsTest, GradientsOfEveryTypeAreRoundedOnce) {
+  Engine engine(options());
+  Random random(7);
+  for (const NumberType type : kStoredTypes) {
+    for (const std::int64_t head_dim : {6, 64}) {
+      SCOPED_TRACE(testing::Message() << name(type) << ", " << head_dim);
+      const std::int64_t heads = head_dim == 64 ? 40 : 3;
+      constexpr std::int64_t kMany = 40;
+      const GuardedMatrix x(type, kMany, heads * head_dim, 1, Against::back, random);
+      const GuardedMatrix dy(type, kMany, heads * head_dim, 2, Against::front, random);
+      const Tensor<float, 2> angles = random.normal_tensor<2>({kMany, 4});
+      const HeadRowsOptions asked = {.norm = NormKind::layer, .rotation = {angles}};
+      const auto length = static_cast<std::size_t>(head_dim);
+      std::vector<float> weight(length), bias(length), expected_weight(length), expected_bias(length);
+      const Tensor<float, 3> x_floats = heads_of(x.to(), heads), dy_floats = heads_of(dy.to(), heads);
+      Tensor<float, 2> expected({kMany, heads * head_dim});
+      head_rows_backward(engine, x_floats, dy_floats,
+                         {.x = heads_of(expected.view(), heads), .weight = expected_weight, .bias = expected_bias},
+                         asked);
+      head_rows_backward(engine, heads_of(x.view(), heads), heads_of(dy.view(), heads),
+                         {.x = heads_of(x.view(), heads), .weight = weight, .bias = bias}, asked);
+      EXPECT_TRUE(x.holds(expected)) << "in place of x";
+      EXPECT_EQ(weight, expected_weight);
+      EXPECT_EQ(bias, expected_bias);
+    }
+  }
 }
 
 TEST_P(HeadRowsTest, RoundOnceInEveryType) {
@@ -270,6 +401,8 @@ TEST(HeadRowsArguments, AreNamedWhenTheyAreWrong) {
   EXPECT_EQ(refused({.weight = six}), "head_rows: weight is given, expected none without a norm");
   EXPECT_EQ(refused({.norm = NormKind::rms, .bias = six}),
             "head_rows: bias is given, expected none but with NormKind::layer");
+  EXPECT_EQ(refused({.norm = NormKind::layer, .one_plus_weight = true}),
+            "head_rows: one_plus_weight is true, expected false but with NormKind::rms");
   EXPECT_EQ(refused({.norm = static_cast<NormKind>(3)}), "head_rows: norm is 3, expected one of the enum");
   EXPECT_EQ(refused({.norm = NormKind::rms, .epsilon = -1}),
             "head_rows: epsilon is -1.000000, expected a finite number ≥ 0");
@@ -295,6 +428,22 @@ TEST(HeadRowsArguments, AreNamedWhenTheyAreWrong) {
         rotate(engine, {angles}, View<const float, 3>(x.data(), {4, 1, 6}), View<float, 3>(x.data() + 3, {4, 1, 6}));
       }),
       "rotate: y overlaps x in memory");
+
+  const auto refused_back = [&](const HeadRowsGradients& gradients, const HeadRowsOptions& options) {
+    return refusal([&] { head_rows_backward(engine, x, y, gradients, options); });
+  };
+  std::vector<float> sums(6);
+  EXPECT_EQ(refused_back({.weight = sums}, {}),
+            "head_rows_backward: weight's gradient is given, expected none without a norm");
+  EXPECT_EQ(refused_back({.bias = sums}, {.norm = NormKind::rms}),
+            "head_rows_backward: bias's gradient is given, expected none but with NormKind::layer");
+  EXPECT_EQ(refused_back({.x = View<float, 3>(x.data(), {4, 2, 5})}, {.norm = NormKind::rms}),
+            "head_rows_backward: x's gradient has shape [4, 2, 5], expected [4, 2, 6] (the shape of y_gradient)");
+  EXPECT_EQ(refused_back({.x = x}, {.rotation = {View<const float, 2>(x.data(), {4, 6})}}),
+            "head_rows_backward: x's gradient overlaps cosines_and_sines in memory");
+  EXPECT_EQ(refusal([&] { head_rows_backward(engine, {}, y, {.x = y}, {.norm = NormKind::rms}); }),
+            "head_rows_backward: x is not given (a view without memory or shape)");
+  EXPECT_EQ(refusal([&] { head_rows_backward(engine, {}, y, {.x = y}, {.rotation = {angles}}); }), "");
 }
 
 }  // namespace headlight::test::head_rows_test

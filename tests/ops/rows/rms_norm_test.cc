@@ -3,6 +3,7 @@
 #include "support/guarded_matrix.h"
 #include "support/guarded_rows.h"
 #include "support/isas.h"
+#include "support/row_yardsticks.h"
 
 namespace headlight::test::rms_norm_test {
 
@@ -121,6 +122,77 @@ TEST_P(RmsNormTest, GivesTheSameBitsOnAnyNumberOfThreadsAndAlone) {
   EXPECT_TRUE(same_bits(alone.view(), View<float, 2>(once.data() + 500 * 387, {1, 387})));
 }
 
+// Bits of a choice: a weight, one plus it, its sums, a residual.
+void check_backward(Engine& engine, Random& random, std::int64_t columns, int choice) {
+  SCOPED_TRACE(testing::Message() << columns << " columns, choice " << choice);
+  const bool has_weight = (choice & 1) != 0, one_plus = (choice & 2) != 0;
+  const bool has_sums = (choice & 4) != 0, has_residual = (choice & 8) != 0;
+  const Against side = choice % 3 == 0 ? Against::front : Against::back;
+  constexpr std::int64_t kRows = 37;
+  const std::int64_t gap = random.integer(0, 5);
+  GuardedRows x(kRows, columns, gap, side), dy(kRows, columns, gap, side), residual(kRows, columns, gap, side);
+  GuardedRows weight(1, columns, 0, side), sums(1, columns, 0, side);
+  for (GuardedRows* each : {&x, &dy, &residual, &weight, &sums}) each->fill(random);
+  const GuardedRows out(kRows, columns, gap, side);
+
+  const auto twin = [&]<class Scalar>(Tensor<Scalar, 2>& to, Tensor<Scalar, 2>& of_weight) {
+    const Tensor<Scalar, 2> by = weight.to<Scalar>(), added = residual.to<Scalar>();
+    reference::rms_norm_backward<Scalar>(x.to<Scalar>(), dy.to<Scalar>(), vector_if(has_weight, by), one_plus,
+                                         static_cast<Scalar>(kEpsilon), to,
+                                         has_sums ? View<Scalar, 1>(of_weight.data(), {columns}) : View<Scalar, 1>());
+    for (std::int64_t n = 0; has_residual && n < to.size(); ++n) to.data()[n] += added.data()[n];
+  };
+  Tensor<double, 2> truth({kRows, columns}), true_sums = sums.to<double>();
+  Tensor<float, 2> plain({kRows, columns}), plain_sums = sums.to<float>();
+  twin(truth, true_sums);
+  twin(plain, plain_sums);
+
+  const RmsNormOptions options = {
+      .weight = list_if(has_weight, weight), .one_plus_weight = one_plus, .epsilon = kEpsilon};
+  RmsNormGradients gradients{.x = out.view()};
+  if (has_residual) gradients.residual = residual.const_view();
+  if (has_sums) gradients.weight = {sums.view().data, static_cast<std::size_t>(columns)};
+  rms_norm_backward(engine, x.const_view(), dy.const_view(), gradients, options);
+  Tensor<double, 2> sizes({kRows, columns});
+  const Tensor<double, 2> by = weight.to<double>(), added = residual.to<double>();
+  yardsticks::rms_norm_backward(x.to<double>(), dy.to<double>(), vector_if(has_weight, by), one_plus, kEpsilon, sizes,
+                                {});
+  for (std::int64_t n = 0; has_residual && n < sizes.size(); ++n) sizes.data()[n] += std::abs(added.data()[n]);
+  EXPECT_TRUE(at_most_twice_the_plain_error(out.view(), plain.view(), truth.view(), sizes.view()));
+  EXPECT_TRUE(at_most_twice_the_plain_error(sums.view(), plain_sums.view(), true_sums.view()));
+  EXPECT_TRUE(out.gaps_are_untouched());
+  gradients = {.x = dy.view(), .residual = gradients.residual};
+  rms_norm_backward(engine, x.const_view(), dy.const_view(), gradients, options);
+  EXPECT_TRUE(same_bits(dy.view(), out.view())) << "in place";
+}
+
+TEST_P(RmsNormTest, GradientsAgreeWithTheTwin) {
+  Engine engine(options());
+  Random random(4);
+  for (const std::int64_t columns : kRowLengths) {
+    for (int choice = 0; choice < 16; ++choice) check_backward(engine, random, columns, choice);
+  }
+}
+
+TEST_P(RmsNormTest, GradientsOfEveryTypeAreRoundedOnce) {
+  Engine engine(options());
+  Random random(5);
+  for (const NumberType type : kStoredTypes) {
+    for (const std::int64_t columns : kRowLengths) {
+      SCOPED_TRACE(testing::Message() << name(type) << ", " << columns);
+      const GuardedMatrix x(type, 20, columns, 1, Against::back, random),
+          dy(type, 20, columns, 2, Against::back, random);
+      const Tensor<float, 2> x_floats = x.to(), dy_floats = dy.to();
+      Tensor<float, 2> expected(x_floats.shape());
+      std::vector<float> sums(static_cast<std::size_t>(columns)), expected_sums(sums);
+      rms_norm_backward(engine, x_floats, dy_floats, {.x = expected, .weight = expected_sums});
+      rms_norm_backward(engine, x.const_view(), dy.const_view(), {.x = x.view(), .weight = sums});
+      EXPECT_TRUE(x.holds(expected)) << "in place of x";
+      EXPECT_EQ(sums, expected_sums);
+    }
+  }
+}
+
 TEST(RmsNormArguments, AreNamedWhenTheyAreWrong) {
   Engine engine;
   Tensor<float, 2> x({4, 6});
@@ -141,6 +213,13 @@ TEST(RmsNormArguments, AreNamedWhenTheyAreWrong) {
               rms_norm(engine, View<const float, 2>(x.data(), {2, 6}), View<float, 2>(x.data() + 3, {2, 6}));
             }),
             "rms_norm: y overlaps x in memory");
+  EXPECT_EQ(refusal([&] {
+              rms_norm_backward(engine, x.view(), View<const float, 2>(x.data(), {4, 5}), {});
+            }),
+            "rms_norm_backward: y_gradient has shape [4, 5], expected [4, 6] (the shape of x)");
+  std::vector<float> sums(5);
+  EXPECT_EQ(refusal([&] { rms_norm_backward(engine, x.view(), x.view(), {.weight = sums}); }),
+            "rms_norm_backward: weight's gradient has shape [5], expected [6] ([E], or empty)");
 }
 
 }  // namespace headlight::test::rms_norm_test
