@@ -6,5 +6,6 @@
 #include "headlight/layers/layer.h"
 #include "headlight/layers/linear.h"
 #include "headlight/layers/multi_head_attention.h"
+#include "headlight/layers/network.h"
 #include "headlight/layers/training.h"
 #include "headlight/layers/transformer.h"

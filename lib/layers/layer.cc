@@ -29,7 +29,7 @@ std::vector<Parameter> Layer::parameters() {
     std::vector<Parameter> made;
     for (layers::ParameterPlace& place : list) {
       const std::span<float> values =
-          place.matrix == nullptr ? layers::values_of(*place.vector)
+          place.matrix == nullptr ? layers::some_of(*place.vector, place.rows)
                                   : layers::values_of(layers::rows_of(place.matrix->own_for_good(), place.rows));
       made.push_back({std::move(place.name), std::move(place.shape), values, layers::gradient_of(place)});
     }
@@ -47,7 +47,7 @@ Weights Layer::weights() const {
     Weights named;
     for (layers::ParameterPlace& place : list) {
       const std::span<const float> values = place.matrix == nullptr
-                                                ? layers::values_of(*place.vector)
+                                                ? layers::some_of(*place.vector, place.rows)
                                                 : layers::values_of(layers::rows_of(place.matrix->shown(), place.rows));
       named[place.name] = {std::move(place.shape), values};
     }

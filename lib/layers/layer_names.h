@@ -8,5 +8,6 @@ namespace headlight::layers {
 inline constexpr std::string_view kEncoderName = "Encoder";
 inline constexpr std::string_view kFeedForwardName = "FeedForward";
 inline constexpr std::string_view kMultiHeadAttentionName = "MultiHeadAttention";
+inline constexpr std::string_view kNetworkName = "Network";
 
 }  // namespace headlight::layers

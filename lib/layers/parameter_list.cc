@@ -114,13 +114,14 @@ std::int64_t count_of(const ParameterPlace& place) noexcept {
 
 void read(const ParameterPlace& place, float* to) noexcept {
   if (place.matrix != nullptr) return place.matrix->read(place.rows, to);
-  std::copy_n(place.vector->data(), place.vector->size(), to);
+  std::ranges::copy(some_of(*place.vector, place.rows), to);
 }
 
 namespace {
 
 void write(const ParameterPlace& place, const StoredNumbers& from) {
-  float* const to = place.matrix != nullptr ? rows_of(place.matrix->own(), place.rows).data : place.vector->data();
+  float* const to = place.matrix != nullptr ? rows_of(place.matrix->own(), place.rows).data
+                                            : some_of(*place.vector, place.rows).data();
   const std::int64_t columns = columns_of(place);
   if (columns > 0) widen_rows(from, columns, 0, count_of(place) / columns, to);
 }
@@ -132,7 +133,7 @@ void write(const ParameterPlace& place, const float* from) {
 }
 
 std::span<float> gradient_of(const ParameterPlace& place) noexcept {
-  if (place.matrix == nullptr) return values_of(*place.vector_gradient);
+  if (place.matrix == nullptr) return some_of(*place.vector_gradient, place.rows);
   const View<float, 2> gradient = place.matrix->gradient();
   return gradient ? values_of(rows_of(gradient, place.rows)) : std::span<float>();
 }

@@ -44,12 +44,18 @@ std::span<T> values_of(const View<T, 2>& matrix) noexcept {
   return {matrix.data, static_cast<std::size_t>(matrix.size())};
 }
 
-// Appends the vector as `name`; nothing if it has no memory (a bias that is not there). `gradient` has the same shape,
-// or no memory outside training.
+// Appends those numbers of the vector as `name`; nothing if it has no memory (a bias that is not there). `gradient` has
+// the same shape, or no memory outside training.
+inline void append(std::vector<ParameterPlace>& list, const std::string& name, Tensor<float, 1>& vector,
+                   Tensor<float, 1>& gradient, WeightMatrix::Rows numbers) {
+  if (vector.data() == nullptr) return;
+  list.push_back(
+      {.name = name, .shape = {numbers.count}, .rows = numbers, .vector = &vector, .vector_gradient = &gradient});
+}
+// The same of all of them.
 inline void append(std::vector<ParameterPlace>& list, const std::string& name, Tensor<float, 1>& vector,
                    Tensor<float, 1>& gradient) {
-  if (vector.data() == nullptr) return;
-  list.push_back({.name = name, .shape = {vector.size()}, .vector = &vector, .vector_gradient = &gradient});
+  append(list, name, vector, gradient, {0, vector.size()});
 }
 
 // The same of some rows of a matrix.

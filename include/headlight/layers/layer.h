@@ -22,7 +22,7 @@ namespace layers {
 class Initializer;
 class RowVisitor;
 
-// Where a parameter is, before anybody asks for its numbers: some rows of a matrix, or a vector.
+// Where a parameter is, before anybody asks for its numbers: some rows of a matrix, or some numbers of a vector.
 struct ParameterPlace {
   std::string name;
   std::vector<std::int64_t> shape;

@@ -1,0 +1,72 @@
+// A network of transformer blocks by specification: from token ids to hidden states.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/layers/encoder.h"
+#include "headlight/layers/network_spec.h"
+
+namespace headlight {
+
+// hidden = last_norm(block_n(… block_1(embedding(ids)))), each token of a sequence seeing those of its own sequence
+// that its block's mask shows. Parameters, for block N; those that the specification does not ask for are not there:
+//
+//   embeddings.word.weight [vocabulary, E], embeddings.position.weight [positions, E],
+//   embeddings.token_type.weight [token_types, E], embeddings.norm.{weight,bias} [E]
+//   blocks.N.attention.{before,after,sum}.{weight,bias} [E]: the norms of its residual
+//   blocks.N.attention.query.{weight,bias} [H · D, E], .key and .value [Hkv · D, E], .output [E, H · D]
+//   blocks.N.attention.query_norm.{weight,bias}, .key_norm [D], or all heads' width; .sinks [H]
+//   blocks.N.feed_forward.{before,after,sum}.{weight,bias} [E]
+//   blocks.N.feed_forward.{gate,up}.{weight,bias} [F, E], .down [E, F]
+//   norm.{weight,bias} [E]
+class HEADLIGHT_API Network : public Layer {
+ public:
+  // Throws std::invalid_argument naming the field for sizes that do not fit together, OutOfMemory.
+  explicit Network(const NetworkSpec& spec);
+  Network(Network&&) noexcept;
+  Network& operator=(Network&&) noexcept;
+  ~Network() override;
+
+  // Those that it was made with, every size set.
+  [[nodiscard]] const NetworkSpec& spec() const noexcept;
+
+  // hidden [N, E]. input.positions are rows of the table of positions, and what heads are turned by; masks count the
+  // tokens of a sequence. Lists of what the specification does not ask for may be empty. The rows of a sequence have
+  // the same bits whatever stands beside it. Throws std::invalid_argument, before anything is written; OutOfMemory.
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
+
+  // Training: the same, keeping what backward() needs; with Checkpoint::layer_input, or every_k_layers, the input of
+  // every block. `saved` has activations of float32, and its attention no shards.
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved) const;
+  // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
+  void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
+                View<const float, 2> hidden_gradient);
+
+  // What forward() takes from the engine for that many tokens; and taking it now, so that not even the first call
+  // allocates.
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
+  void reserve(Engine& engine, std::int64_t tokens) const;
+
+  void append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
+                         const Weights* named) override;
+  void initialize_from(layers::Initializer& initializer) override;
+  void set_open(bool open) noexcept override;
+  void make_gradients(bool wanted) override;
+
+ private:
+  struct State;
+
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "Network"; }
+  void check(const EncoderInput& input, const View<float, 2>& hidden) const;
+  [[nodiscard]] std::array<std::int64_t, 12> made_with() const noexcept;
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headlight

@@ -1,0 +1,161 @@
+#include "headlight/attention.h"
+
+#include "headlight/attention_backward.h"
+#include "headlight/head_rows.h"
+#include "headlight/normalization.h"
+#include "layers/network/operations.h"
+#include "layers/rows.h"
+#include "ops/rows/scale.h"
+
+namespace headlight::layers {
+
+namespace {
+
+// [N, heads · D] as [N, heads, D].
+MutableTypedView<3> by_heads(const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
+  return {rows.type, rows.data, {rows.extent(0), rows.extent(1) / head_dim, head_dim}, {rows.stride(0), head_dim, 1}};
+}
+
+// The same as [1, N, heads, D].
+MutableTypedView<4> one_sample_of_heads(const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
+  return {rows.type,
+          rows.data,
+          {1, rows.extent(0), rows.extent(1) / head_dim, head_dim},
+          {rows.extent(0) * rows.stride(0), rows.stride(0), head_dim, 1}};
+}
+
+AttentionShape shape_of(const AttentionSpec& spec, std::int64_t tokens) noexcept {
+  return {.batch = 1,
+          .query_length = tokens,
+          .key_length = tokens,
+          .query_heads = spec.heads,
+          .key_value_heads = spec.key_value_heads,
+          .head_dim = spec.head_dim,
+          .value_dim = spec.head_dim};
+}
+
+}  // namespace
+
+void AnglesOperation::forward(const GraphCall& call, const RowRange& rows) const {
+  rotary_angles(call.engine(), spec_, head_dim_, call.input().positions, call.input().offsets,
+                call.floats(output(), rows));
+}
+
+void AnglesOperation::backward(const GraphCall&) {}
+
+HeadRowsOptions HeadsOperation::options(const GraphCall& call, const Heads& heads, const RowRange& rows) const {
+  HeadRowsOptions made;
+  made.rotation = {call.floats(input(1), rows), pairing_};
+  if (!heads.norm || whole_width_norms_) return made;
+  made.norm = heads.norm.kind;
+  made.weight = heads.weight->all();
+  if (heads.bias != nullptr) made.bias = heads.bias->all();
+  made.one_plus_weight = heads.norm.one_plus_weight;
+  made.epsilon = heads.norm.epsilon;
+  return made;
+}
+
+// Those of query or key, from column `first` on.
+void HeadsOperation::prepare(const GraphCall& call, const Heads& heads, std::int64_t first,
+                             const RowRange& rows) const {
+  const std::int64_t columns = heads.count * head_dim_;
+  MutableTypedView<2> x = call.at(input(0).part(first, columns), rows);
+  const MutableTypedView<2> y = call.at(output().part(first, columns), rows);
+  if (whole_width_norms_ && heads.norm) {
+    // In float32 where that is kept for the way back, or is lost anyway.
+    const MutableTypedView<2> normalized = y.type == NumberType::float32 ? y : x;
+    normalize_rows(call.engine(), heads.norm, heads.weight, heads.bias, x, {}, normalized);
+    x = normalized;
+  }
+  head_rows(call.engine(), by_heads(x, head_dim_), by_heads(y, head_dim_), options(call, heads, rows));
+}
+
+void HeadsOperation::forward(const GraphCall& call, const RowRange& rows) const {
+  const std::int64_t of_query = query_.count * head_dim_, of_key = key_.count * head_dim_;
+  prepare(call, query_, 0, rows);
+  prepare(call, key_, of_query, rows);
+  const MutableTypedView<2> from = call.at(input(0).part(of_query + of_key, of_key), rows);
+  const MutableTypedView<2> value = call.at(output().part(of_query + of_key, of_key), rows);
+  if (value.data != from.data) head_rows(call.engine(), by_heads(from, head_dim_), by_heads(value, head_dim_), {});
+}
+
+void HeadsOperation::prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first) const {
+  const std::int64_t columns = heads.count * head_dim_;
+  const Slice of_x = input(0).part(first, columns);
+  const View<float, 2> y_gradient = call.gradient(output().part(first, columns));
+  const View<float, 2> x_gradient = call.gradient(of_x);
+  const View<float, 2> x = heads.norm ? call.kept(of_x) : View<float, 2>();
+  const bool is_of_heads = heads.norm && !whole_width_norms_;
+  HeadRowsGradients gradients = {.x = by_heads(x_gradient, head_dim_)};
+  if (is_of_heads) gradients.weight = heads.weight->all_of_gradient();
+  if (is_of_heads && heads.bias != nullptr) gradients.bias = heads.bias->all_of_gradient();
+  head_rows_backward(call.engine(), is_of_heads ? by_heads(x, head_dim_) : MutableTypedView<3>(),
+                     by_heads(y_gradient, head_dim_), gradients, options(call, heads, call.all_rows()));
+  if (heads.norm && whole_width_norms_) {
+    normalize_rows_backward(call.engine(), heads.norm, heads.weight, heads.bias, x, x_gradient, x_gradient, {});
+  }
+}
+
+void HeadsOperation::backward(const GraphCall& call) {
+  const std::int64_t of_query = query_.count * head_dim_, of_key = key_.count * head_dim_;
+  prepare_backward(call, query_, 0);
+  prepare_backward(call, key_, of_query);
+  const View<const float, 2> from = call.gradient(output().part(of_query + of_key, of_key));
+  const View<float, 2> to = call.gradient(input(0).part(of_query + of_key, of_key));
+  if (from.data != to.data) ops::scale_rows(call.engine(), from, 1.0f, {}, to);
+}
+
+std::size_t HeadsOperation::workspace_bytes(const Engine& engine, std::int64_t) const {
+  return rows_workspace_bytes(engine, query_.count * head_dim_);
+}
+
+void HeadsOperation::reserve(Engine& engine, std::int64_t) const { reserve_rows(engine, query_.count * head_dim_); }
+
+AttentionOptions AttentionOperation::options(const GraphCall& call) const {
+  AttentionOptions made;
+  made.causal = spec_.causal ? Causal::top_left : Causal::none;
+  made.window = {spec_.window_before, spec_.window_after};
+  made.query_offsets = call.input().offsets;
+  if (spec_.scale != 0) made.scale = spec_.scale;
+  made.softcap = spec_.softcap;
+  if (sinks_ != nullptr) made.sinks = sinks_->all();
+  return made;
+}
+
+// Kept as a row for each head, in memory for a column for each.
+View<float, 3> AttentionOperation::log_sum_exp(const GraphCall& call) const noexcept {
+  return {call.kept(log_sum_exp_).data, {1, spec_.heads, call.tokens()}};
+}
+
+void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) const {
+  const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
+  const auto heads = [&](std::int64_t first, std::int64_t columns) {
+    return one_sample_of_heads(call.at(input(0).part(first, columns), rows), spec_.head_dim);
+  };
+  AttentionOptions asked = options(call);
+  if (call.is_training()) asked.log_sum_exp = log_sum_exp(call);
+  attention(call.engine(), heads(0, of_query), heads(of_query, of_key), heads(of_query + of_key, of_key),
+            one_sample_of_heads(call.at(output(), rows), spec_.head_dim), asked);
+}
+
+void AttentionOperation::backward(const GraphCall& call) {
+  const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
+  const Slice query = input(0).part(0, of_query), key = input(0).part(of_query, of_key),
+              value = input(0).part(of_query + of_key, of_key);
+  const auto kept = [&](const Slice& slice) { return one_sample_of_heads(call.kept(slice), spec_.head_dim); };
+  const auto gradient = [&](const Slice& slice) { return one_sample_of_heads(call.gradient(slice), spec_.head_dim); };
+  TypedAttentionGradients gradients = {gradient(query), gradient(key), gradient(value)};
+  if (sinks_ != nullptr) gradients.sinks = {sinks_->gradient.data(), {spec_.heads}};
+  attention_backward(call.engine(), kept(query), kept(key), kept(value), kept(output()), log_sum_exp(call),
+                     gradient(output()), gradients, options(call));
+}
+
+std::size_t AttentionOperation::workspace_bytes(const Engine& engine, std::int64_t rows) const {
+  return headlight::workspace_bytes(engine, shape_of(spec_, rows));
+}
+
+void AttentionOperation::reserve(Engine& engine, std::int64_t rows) const {
+  headlight::reserve(engine, shape_of(spec_, rows));
+}
+
+}  // namespace headlight::layers

@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "headlight/normalization.h"
+#include "layers/network/operations.h"
+
+namespace headlight::layers {
+
+void EmbeddingOperation::forward(const GraphCall& call, const RowRange& rows) const {
+  const auto first = static_cast<std::size_t>(rows.first), count = static_cast<std::size_t>(rows.count);
+  std::array<Embedding, 3> tables{};
+  std::size_t used = 0;
+  const auto add = [&](const MatrixParameter* table, std::span<const std::int64_t> ids) {
+    if (table != nullptr) tables[used++] = {table->matrix.table(), ids.subspan(first, count)};
+  };
+  add(tables_.word, call.input().ids);
+  add(tables_.position, call.input().positions);
+  add(tables_.token_type, call.input().token_types);
+  embed(call.engine(), std::span(tables).first(used), call.at(output(), rows));
+}
+
+void EmbeddingOperation::backward(const GraphCall& call) {
+  std::array<EmbeddingGradient, 3> tables{};
+  std::size_t used = 0;
+  const auto add = [&](MatrixParameter* table, std::span<const std::int64_t> ids) {
+    if (table != nullptr) tables[used++] = {table->matrix.gradient(), ids};
+  };
+  add(tables_.word, call.input().ids);
+  add(tables_.position, call.input().positions);
+  add(tables_.token_type, call.input().token_types);
+  embed_backward(call.engine(), call.gradient(output()), std::span(tables).first(used));
+}
+
+// Of 16 bits, in memory that was lent.
+bool EmbeddingOperation::has_stored_tables() const noexcept {
+  const auto is_stored = [](const MatrixParameter* table) {
+    return table != nullptr && table->matrix.table().type != NumberType::float32;
+  };
+  return is_stored(tables_.word) || is_stored(tables_.position) || is_stored(tables_.token_type);
+}
+
+std::size_t EmbeddingOperation::workspace_bytes(const Engine& engine, std::int64_t) const {
+  return has_stored_tables() ? rows_workspace_bytes(engine, output().columns) : 0;
+}
+
+void EmbeddingOperation::reserve(Engine& engine, std::int64_t) const {
+  if (has_stored_tables()) reserve_rows(engine, output().columns);
+}
+
+}  // namespace headlight::layers

@@ -1,0 +1,106 @@
+#include "headlight/layers/network.h"
+
+#include <array>
+#include <string_view>
+
+#include "layers/layer_names.h"
+#include "layers/network/graph.h"
+#include "layers/network/parts.h"
+#include "layers/saved_state.h"
+#include "layers/segments.h"
+#include "ops/attention/check.h"
+#include "ops/check.h"
+
+namespace headlight {
+
+struct Network::State {
+  NetworkSpec spec;
+  layers::Graph graph;
+};
+
+Network::Network(const NetworkSpec& spec) : state_(std::make_unique<State>()) {
+  state_->spec = layers::checked(spec);
+  layers::add_network(state_->graph, state_->spec);
+}
+
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+Network::~Network() = default;
+
+const NetworkSpec& Network::spec() const noexcept { return state_->spec; }
+
+void Network::check(const EncoderInput& input, const View<float, 2>& hidden) const {
+  const ops::Extent extent = ops::check_view(layers::kNetworkName, "hidden", hidden);
+  const auto tokens = static_cast<std::int64_t>(input.ids.size());
+  const std::array<std::int64_t, 2> expected = {tokens, state_->spec.width};
+  ops::check_shape(layers::kNetworkName, "hidden", hidden.shape, expected, "[N, E]");
+  ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
+  const auto check_list = [&](std::string_view name, std::span<const std::int64_t> list, bool is_needed) {
+    if (list.size() != input.ids.size() && (is_needed || !list.empty())) {
+      ops::fail(layers::kNetworkName, name, " has ", list.size(), " entries, expected ", tokens, " (one for each id)");
+    }
+    ops::check_disjoint(layers::kNetworkName, "hidden", extent, name, ops::extent_of(list));
+  };
+  bool turns = false;
+  for (const BlockSpec& block : state_->spec.blocks) turns = turns || block.attention.rotary.dims > 0;
+  check_list("ids", input.ids, true);
+  check_list("positions", input.positions, turns || state_->spec.embedding.positions > 0);
+  check_list("token_types", input.token_types, state_->spec.embedding.token_types > 0);
+  ops::check_disjoint(layers::kNetworkName, "hidden", extent, "offsets", ops::extent_of(input.offsets));
+  if (input.offsets.empty()) ops::fail(layers::kNetworkName, "offsets is empty, expected [n + 1] entries from 0 to N");
+  ops::check_offsets(layers::kNetworkName, "offsets", input.offsets, tokens, "N");
+}
+
+void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
+  check(input, hidden);
+  if (hidden.extent(0) > 0) state_->graph.forward(engine, input, hidden);
+}
+
+void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved) const {
+  check(input, hidden);
+  if (saved.activations() != NumberType::float32 || saved.attention().shards() != nullptr) {
+    ops::fail(layers::kNetworkName, "saved has activations of 16 bits or rows in shards, expected neither");
+  }
+  const std::int64_t tokens = hidden.extent(0);
+  const bool keeps = layers::keeps_linear(saved.checkpoint());
+  std::byte* const kept = saved.begin(state_->graph.kept_bytes(keeps, tokens));
+  if (tokens > 0) state_->graph.forward(engine, input, hidden, keeps, kept);
+  saved.commit({.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}});
+}
+
+void Network::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
+                       View<const float, 2> hidden_gradient) {
+  const auto tokens = static_cast<std::int64_t>(input.ids.size());
+  layers::check_saved(layers::kNetworkName, saved, this, made_with(), {tokens, 0, 0});
+  ops::check_view(layers::kNetworkName, "hidden_gradient", hidden_gradient);
+  const std::array<std::int64_t, 2> expected = {tokens, state_->spec.width};
+  ops::check_shape(layers::kNetworkName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
+  state_->graph.check_training();
+  if (tokens > 0) {
+    state_->graph.backward(engine, input, layers::keeps_linear(saved.checkpoint()), saved.data(), hidden_gradient);
+  }
+}
+
+// What decides how memory is laid out.
+std::array<std::int64_t, 12> Network::made_with() const noexcept {
+  const auto blocks = static_cast<std::int64_t>(state_->spec.blocks.size());
+  return {state_->spec.width, blocks, static_cast<std::int64_t>(state_->graph.kept_bytes(true, 1))};
+}
+
+std::size_t Network::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
+  return state_->graph.workspace_bytes(engine, tokens);
+}
+
+void Network::reserve(Engine& engine, std::int64_t tokens) const { state_->graph.reserve(engine, tokens); }
+
+void Network::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list, const Weights*) {
+  state_->graph.append_parameters(prefix, list);
+}
+
+void Network::initialize_from(layers::Initializer& initializer) { state_->graph.initialize_from(initializer); }
+
+void Network::set_open(bool open) noexcept { state_->graph.set_open(open); }
+
+void Network::make_gradients(bool wanted) { state_->graph.make_gradients(wanted); }
+
+}  // namespace headlight

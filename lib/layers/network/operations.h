@@ -1,0 +1,199 @@
+// The operations that networks are made of. Each is constructed with the values that it reads and the one that it
+// makes, and refers to parameters of the same graph.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "headlight/attention.h"
+#include "headlight/head_rows.h"
+#include "headlight/layers/network_spec.h"
+#include "layers/network/graph.h"
+
+namespace headlight::layers {
+
+// y = word[id] + position[p] + token_type[t].
+class EmbeddingOperation final : public Operation {
+ public:
+  struct Tables {
+    MatrixParameter* word;
+    MatrixParameter* position;    // null: none
+    MatrixParameter* token_type;  // null: none
+  };
+  EmbeddingOperation(const Tables& tables, const Slice& y) : Operation(y, {}, -1), tables_(tables) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
+  void reserve(Engine& engine, std::int64_t rows) const override;
+
+ private:
+  [[nodiscard]] bool has_stored_tables() const noexcept;
+
+  Tables tables_;
+};
+
+// y = factor · x + added, where that is given.
+class ScaleOperation final : public Operation {
+ public:
+  ScaleOperation(const Slice& x, const Slice& added, float factor, const Slice& y)
+      : Operation(y, {x, added}, added ? 1 : 0), factor_(factor) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
+
+ private:
+  float factor_;
+};
+
+// y = norm(x) + added, where that is given: with NormKind::rms alone. y may be x or added.
+void normalize_rows(Engine& engine, const NormSpec& spec, const VectorParameter* weight, const VectorParameter* bias,
+                    const TypedView<2>& x, const TypedView<2>& added, const MutableTypedView<2>& y);
+// The way back: to x_gradient, with `residual` added where that is given, and to the gradients of weight and bias.
+void normalize_rows_backward(Engine& engine, const NormSpec& spec, VectorParameter* weight, VectorParameter* bias,
+                             View<const float, 2> x, View<const float, 2> y_gradient, View<float, 2> x_gradient,
+                             View<const float, 2> residual);
+class NormOperation final : public Operation {
+ public:
+  NormOperation(const NormSpec& spec, VectorParameter* weight, VectorParameter* bias, const Slice& x,
+                const Slice& added, const Slice& y)
+      : Operation(y, {x, added}, added ? 1 : 0), spec_(spec), weight_(weight), bias_(bias) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override { return number == 0; }
+
+ private:
+  NormSpec spec_;
+  VectorParameter* weight_;
+  VectorParameter* bias_;
+};
+
+// y = activation(x Wᵀ + b) + residual, where that is given.
+class ProductOperation final : public Operation {
+ public:
+  // Of an activation, `before` is where the sum before it is kept in training.
+  ProductOperation(MatrixParameter& weight, VectorParameter* bias, Activation activation, const Slice& x,
+                   const Slice& before, const Slice& residual, const Slice& y)
+      : Operation(y, {x, residual}, residual ? 1 : -1),
+        weight_(weight),
+        bias_(bias),
+        activation_(activation),
+        before_(before) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override { return number == 0; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
+  void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] Slice training_value() const noexcept override { return before_; }
+
+ private:
+  MatrixParameter& weight_;
+  VectorParameter* bias_;
+  Activation activation_;
+  Slice before_;
+};
+
+// y = activation(a) ∘ b
+class GateOperation final : public Operation {
+ public:
+  GateOperation(Activation activation, const Slice& a, const Slice& b, const Slice& y)
+      : Operation(y, {a, b}, -1), activation_(activation) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
+  void reserve(Engine& engine, std::int64_t rows) const override;
+
+ private:
+  Activation activation_;
+};
+
+// The cosines and sines by which each token turns its heads: [N, rotary_columns()].
+class AnglesOperation final : public Operation {
+ public:
+  AnglesOperation(const RotarySpec& spec, std::int64_t head_dim, const Slice& y)
+      : Operation(y, {}, -1), spec_(spec), head_dim_(head_dim) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
+
+ private:
+  RotarySpec spec_;
+  std::int64_t head_dim_;
+};
+
+// Query, key and value as attention reads them: the heads of query and key normalised each by itself, and turned.
+// [query | key | value] → the same; in place what is not changed stays as it is.
+class HeadsOperation final : public Operation {
+ public:
+  struct Heads {
+    std::int64_t count;
+    NormSpec norm;  // of each head
+    VectorParameter* weight;
+    VectorParameter* bias;
+  };
+  // `spec` with every size set.
+  HeadsOperation(const Heads& query, const Heads& key, const AttentionSpec& spec, const Slice& x, const Slice& angles,
+                 const Slice& y)
+      : Operation(y, {x, angles}, 0),
+        query_(query),
+        key_(key),
+        head_dim_(spec.head_dim),
+        whole_width_norms_(spec.whole_width_norms),
+        pairing_(spec.rotary.pairing) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override {
+    return number == 1 || query_.norm || key_.norm;
+  }
+  [[nodiscard]] bool has_gradient(std::size_t number) const noexcept override { return number == 0; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
+  void reserve(Engine& engine, std::int64_t rows) const override;
+
+ private:
+  void prepare(const GraphCall& call, const Heads& heads, std::int64_t first, const RowRange& rows) const;
+  void prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first) const;
+  [[nodiscard]] HeadRowsOptions options(const GraphCall& call, const Heads& heads, const RowRange& rows) const;
+
+  Heads query_;
+  Heads key_;
+  std::int64_t head_dim_;
+  bool whole_width_norms_;
+  RotaryPairing pairing_;
+};
+
+// out = attention of query, key and value, each of whole heads. Tokens see those of their own sequence.
+class AttentionOperation final : public Operation {
+ public:
+  // `spec` with every size set.
+  // log_sum_exp, a column for each head, is kept in training.
+  AttentionOperation(const AttentionSpec& spec, VectorParameter* sinks, const Slice& query_key_value,
+                     const Slice& log_sum_exp, const Slice& out)
+      : Operation(out, {query_key_value}, -1), spec_(spec), sinks_(sinks), log_sum_exp_(log_sum_exp) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
+  [[nodiscard]] bool keeps_output() const noexcept override { return true; }
+  [[nodiscard]] Slice training_value() const noexcept override { return log_sum_exp_; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
+  void reserve(Engine& engine, std::int64_t rows) const override;
+
+ private:
+  [[nodiscard]] AttentionOptions options(const GraphCall& call) const;
+  [[nodiscard]] View<float, 3> log_sum_exp(const GraphCall& call) const noexcept;
+
+  AttentionSpec spec_;
+  VectorParameter* sinks_;
+  Slice log_sum_exp_;
+};
+
+}  // namespace headlight::layers

@@ -1,0 +1,61 @@
+// The parts of a network: which parameters and operations each consists of. This is where a specification becomes a
+// graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headlight/layers/network_spec.h"
+#include "layers/network/graph.h"
+
+namespace headlight::layers {
+
+// Throws std::invalid_argument naming the field where sizes do not fit together. The specification with every size set.
+[[nodiscard]] NetworkSpec checked(const NetworkSpec& spec);
+
+// Adds all of a checked specification, and finishes the graph. Throws OutOfMemory.
+void add_network(Graph& graph, const NetworkSpec& spec);
+
+// Parts that parts consist of.
+class Parts {
+ public:
+  explicit Parts(Graph& graph) noexcept : graph_(graph) {}
+
+  [[nodiscard]] Slice embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec);
+  // Angles that all blocks will turn by, which are computed before the first one.
+  [[nodiscard]] Slice angles(const RotarySpec& spec, std::int64_t head_dim);
+  [[nodiscard]] Slice block(const std::string& name, const BlockSpec& spec, const Slice& x);
+  // norm(x) + added, where that is given; x itself where there is no norm (and nothing is added).
+  [[nodiscard]] Slice norm(const std::string& name, const NormSpec& spec, const Slice& x, const Slice& added = {});
+
+ private:
+  // x with a residual part F of it: `normalized` is before(x).
+  template <class Part>
+  [[nodiscard]] Slice residual(const std::string& name, const ResidualSpec& spec, const Slice& x,
+                               const Slice& normalized, const Part& part);
+  [[nodiscard]] Slice attention(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& added);
+  [[nodiscard]] Slice heads(const std::string& name, const AttentionSpec& spec, MatrixParameter& projection,
+                            const Slice& x);
+  [[nodiscard]] Slice feed_forward(const std::string& name, const FeedForwardSpec& spec, const Slice& x,
+                                   const Slice& added);
+
+  struct NormParameters {
+    VectorParameter* weight = nullptr;
+    VectorParameter* bias = nullptr;
+  };
+  [[nodiscard]] NormParameters norm_parameters(const std::string& name, const NormSpec& spec, std::int64_t width);
+  // The bias of a product, or null.
+  [[nodiscard]] VectorParameter* bias(const MatrixParameter& weight, bool wanted);
+
+  // Angles are computed once for all blocks that turn by the same.
+  struct Angles {
+    RotarySpec spec;
+    std::int64_t head_dim;
+    Slice value;
+  };
+
+  Graph& graph_;
+  std::vector<Angles> angles_;
+};
+
+}  // namespace headlight::layers

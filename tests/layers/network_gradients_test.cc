@@ -1,0 +1,143 @@
+// The way back through networks: against differences of the float64 twin, along random directions of each parameter.
+#include <cmath>
+
+#include "gtest/gtest.h"
+#include "headlight/layers/network.h"
+#include "layers/network_case.h"
+#include "support/compare.h"
+#include "support/quick.h"
+#include "support/refusal.h"
+
+namespace headlight::test::network_gradients_test {
+
+struct Case {
+  explicit Case(Random& random) : network(draw_network(random)), tokens(random, 20, {random.integer(1, 9), 1, 5}) {
+    randomize(network, random);
+    network.set_training(true);
+    hidden = Tensor<float, 2>({tokens.count(), network.spec().width});
+    weights = random.uniform_tensor<2>(hidden.shape());
+  }
+
+  void run(Engine& engine, SavedState& saved) {
+    network.forward(engine, tokens.input(), hidden.view(), saved);
+    network.backward(engine, tokens.input(), saved, weights.view());
+  }
+
+  // Σ hidden ∘ weights of the twin.
+  [[nodiscard]] double loss(const TwinWeights<double>& twin) const {
+    double sum = 0;
+    for (std::size_t s = 0; s + 1 < tokens.offsets.size(); ++s) {
+      const Tensor<double, 2> rows = network_twin(network.spec(), twin, tokens.only(s));
+      const float* const by = weights.data() + tokens.offsets[s] * network.spec().width;
+      for (std::int64_t i = 0; i < rows.size(); ++i) sum += rows.data()[i] * static_cast<double>(by[i]);
+    }
+    return sum;
+  }
+
+  Network network;
+  Tokens tokens;
+  Tensor<float, 2> hidden;
+  Tensor<float, 2> weights;
+};
+
+double norm_of(std::span<const float> values) {
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(squares);
+}
+
+TEST(NetworkGradients, AgreeWithDifferencesOfTheTwin) {
+  Engine engine({.threads = 2});
+  Random random(11);
+  std::int64_t compared = 0, without_gradient = 0;
+  for (std::int64_t n = 0; n < count<std::int64_t>(300, 40); ++n) {
+    Case drawn(random);
+    SavedState saved;
+    drawn.run(engine, saved);
+    TwinWeights<double> twin(drawn.network.weights());
+    const std::vector<Parameter> parameters = drawn.network.parameters();
+    double largest = 0;
+    for (const Parameter& parameter : parameters) largest = std::max(largest, norm_of(parameter.gradient));
+    for (const Parameter& parameter : parameters) {
+      std::vector<double>& values = twin.values(parameter.name);
+      const std::vector<double> before = values;
+      std::vector<double> direction;
+      double expected = 0, length = 0;
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        direction.push_back(static_cast<double>(random.uniform()));
+        expected += direction.back() * static_cast<double>(parameter.gradient[i]);
+        length += direction.back() * direction.back();
+      }
+      // Options take sinks in float32, to which the twin's step is exact only if it is long.
+      const bool is_float = parameter.name.ends_with("sinks");
+      const double step = is_float ? 0x1p-6 : 1e-5;
+      const auto loss_at = [&](double distance) {
+        for (std::size_t i = 0; i < before.size(); ++i) values[i] = before[i] + distance * direction[i];
+        return drawn.loss(twin);
+      };
+      const auto difference_of = [&](double by) { return (loss_at(by) - loss_at(-by)) / (2 * by); };
+      const double difference = difference_of(step), closer = difference_of(step / 8);
+      values = before;
+      // Sums of float32 over some hundred terms, through as many as a dozen operations one behind the other.
+      const double tolerance = is_float ? 1e-3 : 2048 * kUnitRoundoff;
+      const double allowed = tolerance * largest * std::sqrt(length) + 1e-7;
+      ++compared;
+      // At a kink of an activation, or where a normalised row is nearly constant, no difference tells a gradient.
+      if (std::abs(difference - closer) > allowed) {
+        ++without_gradient;
+        continue;
+      }
+      EXPECT_NEAR(expected, closer, allowed) << "specification " << n << ", " << parameter.name;
+    }
+  }
+  EXPECT_LE(without_gradient, compared / 100);
+}
+
+// The forward pass of training has the bits of the other one.
+TEST(NetworkGradients, KeepTheBitsOfTheForwardPass) {
+  Engine engine({.threads = 1});
+  Random random(12);
+  for (std::int64_t n = 0; n < 40; ++n) {
+    Case drawn(random);
+    SavedState saved;
+    drawn.run(engine, saved);
+    Tensor<float, 2> again(drawn.hidden.shape());
+    drawn.network.forward(engine, drawn.tokens.input(), again.view());
+    EXPECT_TRUE(same_bits(again.view(), drawn.hidden.view())) << "specification " << n;
+  }
+}
+
+TEST(NetworkGradients, HaveTheSameBitsOnAnyNumberOfThreadsAndWhateverIsKept) {
+  Random random(13);
+  for (std::int64_t n = 0; n < 40; ++n) {
+    Case drawn(random);
+    std::vector<std::vector<float>> gradients;
+    for (const int threads : {1, 3}) {
+      Engine engine({.threads = threads});
+      zero_gradients(drawn.network.parameters());
+      SavedState saved(threads == 1 ? Checkpoint::keep_linear : Checkpoint::layer_input);
+      drawn.run(engine, saved);
+      std::vector<float>& all = gradients.emplace_back();
+      for (const Parameter& parameter : drawn.network.parameters()) {
+        all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
+      }
+    }
+    const View<const float, 1> first(gradients[0].data(), {static_cast<std::int64_t>(gradients[0].size())});
+    EXPECT_TRUE(same_bits(View<const float, 1>(gradients[1].data(), first.shape), first)) << "specification " << n;
+  }
+}
+
+TEST(NetworkGradients, RefuseWhatIsNotTheLastForwardPass) {
+  Engine engine({.threads = 1});
+  Random random(14);
+  Case drawn(random);
+  SavedState saved;
+  EXPECT_EQ(refusal([&] { drawn.network.backward(engine, drawn.tokens.input(), saved, drawn.weights.view()); }),
+            "Network: saved holds no forward pass, expected that of this layer");
+  drawn.run(engine, saved);
+  drawn.network.set_training(false);
+  EXPECT_EQ(refusal([&] { drawn.network.backward(engine, drawn.tokens.input(), saved, drawn.weights.view()); }),
+            "Network: is not in training, expected set_training(true) before backward()");
+}
+
+}  // namespace headlight::test::network_gradients_test

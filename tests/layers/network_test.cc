@@ -1,0 +1,208 @@
+// Networks by specification: each against its twin, and what layers promise.
+#include "headlight/layers/network.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "layers/network_case.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/quick.h"
+#include "support/refusal.h"
+#include "support/workers.h"
+
+namespace headlight::test::network_test {
+
+using NetworkTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(NetworkTest);
+
+constexpr std::int64_t kSpecifications = 300;
+
+Tensor<float, 2> forward(Engine& engine, const Network& network, const Tokens& tokens) {
+  Tensor<float, 2> hidden({tokens.count(), network.spec().width});
+  network.forward(engine, tokens.input(), hidden.view());
+  return hidden;
+}
+
+TEST_P(NetworkTest, AgreesWithTheTwinWhateverItsSpecification) {
+  Engine engine(options(2));
+  Random random(1);
+  for (std::int64_t n = 0; n < count(kSpecifications, std::int64_t{60}); ++n) {
+    Network network(draw_network(random));
+    randomize(network, random);
+    const Tokens tokens(random, 20, {random.integer(0, 12), 1, random.integer(1, 30)});
+    const Tensor<float, 2> hidden = forward(engine, network, tokens);
+    const TwinWeights<double> exact(network.weights());
+    const TwinWeights<float> plain(network.weights());
+    for (std::size_t s = 0; s + 1 < tokens.offsets.size(); ++s) {
+      const Tokens one = tokens.only(s);
+      const View<const float, 2> rows(hidden.data() + tokens.offsets[s] * network.spec().width,
+                                      {one.count(), network.spec().width});
+      EXPECT_TRUE(at_most_twice_the_plain_error(rows, network_twin(network.spec(), plain, one).view(),
+                                                network_twin(network.spec(), exact, one).view()))
+          << "specification " << n << ", sequence " << s;
+    }
+  }
+}
+
+// Threads, and neighbours in the batch: none of them changes a bit.
+TEST_P(NetworkTest, GivesTheSameBitsOnAnyNumberOfThreadsAndAlone) {
+  Engine one(options(1)), three(options(3));
+  Random random(2);
+  for (std::int64_t n = 0; n < count<std::int64_t>(40, 10); ++n) {
+    Network network(draw_network(random));
+    randomize(network, random);
+    if (n % 4 != 0)
+      network.set_precision(n % 4 == 1 ? NumberType::bfloat16 : n % 4 == 2 ? NumberType::int8 : NumberType::float16);
+    const Tokens tokens(random, 20, {5, 1, 33, 0, 17});
+    const Tensor<float, 2> once = forward(one, network, tokens);
+    EXPECT_TRUE(same_bits(forward(three, network, tokens).view(), once.view())) << "specification " << n;
+    for (std::size_t s = 0; s + 1 < tokens.offsets.size(); ++s) {
+      const Tensor<float, 2> alone = forward(one, network, tokens.only(s));
+      const View<const float, 2> rows(once.data() + tokens.offsets[s] * network.spec().width, alone.shape());
+      EXPECT_TRUE(same_bits(View<const float, 2>(alone.view()), rows)) << "specification " << n << ", sequence " << s;
+    }
+  }
+}
+
+TEST_P(NetworkTest, WritesRowsOfAnyDistance) {
+  Engine engine(options(1));
+  Random random(3);
+  Network network(draw_network(random));
+  randomize(network, random);
+  const Tokens tokens(random, 20, {9, 4});
+  const std::int64_t width = network.spec().width;
+  Tensor<float, 2> wide({tokens.count(), width + 7});
+  const View<float, 2> hidden(wide.data(), {tokens.count(), width}, {width + 7, 1});
+  network.forward(engine, tokens.input(), hidden);
+  EXPECT_TRUE(same_bits(hidden, forward(engine, network, tokens).view()));
+  for (std::int64_t t = 0; t < tokens.count(); ++t) {
+    for (std::int64_t e = width; e < width + 7; ++e) EXPECT_EQ(wide(t, e), 0.0f);
+  }
+}
+
+// A wide feed-forward goes through its rows some at a time, and other rows stand first in the batch.
+TEST_P(NetworkTest, GivesTheSameBitsInPieces) {
+  Engine engine(options(2));
+  Random random(6);
+  NetworkSpec spec;
+  spec.width = 6;
+  spec.embedding = {.vocabulary = 20, .token_types = 2};
+  for (const bool gated : {false, true}) {
+    BlockSpec block;
+    block.attention.heads = 2;
+    block.feed_forward = {.hidden_width = 12000, .gated = gated, .input_bias = true};
+    block.feed_forward_residual = {.before = {.kind = NormKind::rms}, .sum = {.kind = NormKind::layer}};
+    spec.blocks.push_back(block);
+  }
+  Network network(spec);
+  randomize(network, random);
+  const Tokens tokens(random, 20, {150, 300});
+  const Tensor<float, 2> once = forward(engine, network, tokens);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const Tensor<float, 2> alone = forward(engine, network, tokens.only(s));
+    const View<const float, 2> rows(once.data() + tokens.offsets[s] * spec.width, alone.shape());
+    EXPECT_TRUE(same_bits(View<const float, 2>(alone.view()), rows)) << "sequence " << s;
+  }
+}
+
+TEST_P(NetworkTest, AllocatesNothingOnceReserved) {
+  Engine engine(options(2));
+  Random random(4);
+  for (std::int64_t n = 0; n < 20; ++n) {
+    Network network(draw_network(random));
+    randomize(network, random);
+    network.set_precision(n % 2 == 0 ? NumberType::float32 : NumberType::bfloat16);
+    const Tokens tokens(random, 20, {40, 3});
+    Tensor<float, 2> hidden({tokens.count(), network.spec().width});
+    network.reserve(engine, tokens.count());
+    const AllocationCounter counter;
+    network.forward(engine, tokens.input(), hidden.view());
+    EXPECT_EQ(counter.count(), 0) << "specification " << n;
+  }
+}
+
+TEST(Network, TakesWeightsByTheirNames) {
+  Engine engine({.threads = 1});
+  Random random(5);
+  for (std::int64_t n = 0; n < 20; ++n) {
+    const NetworkSpec spec = draw_network(random);
+    Network first(spec), second(spec);
+    randomize(first, random);
+    second.load(first.weights());
+    const Tokens tokens(random, 20, {7, 12});
+    EXPECT_TRUE(same_bits(forward(engine, second, tokens).view(), forward(engine, first, tokens).view()));
+  }
+}
+
+TEST(Network, NamesItsParameters) {
+  NetworkSpec spec;
+  spec.width = 8;
+  spec.embedding.vocabulary = 3;
+  BlockSpec block;
+  block.attention = {.heads = 4, .key_value_heads = 2, .input_bias = true, .sinks = true};
+  block.attention.query_norm = {.kind = NormKind::rms};
+  block.attention_residual.before = {.kind = NormKind::rms};
+  block.feed_forward = {.hidden_width = 5, .gated = true};
+  spec.blocks = {block};
+  spec.last_norm = {.kind = NormKind::layer, .bias = true};
+  std::vector<std::string> names;
+  for (const auto& [name, weight] : Network(spec).weights()) {
+    names.push_back(name);
+    for (const std::int64_t extent : weight.shape) names.back() += " " + std::to_string(extent);
+  }
+  const std::vector<std::string> expected = {"blocks.0.attention.before.weight 8",
+                                             "blocks.0.attention.key.bias 4",
+                                             "blocks.0.attention.key.weight 4 8",
+                                             "blocks.0.attention.output.weight 8 8",
+                                             "blocks.0.attention.query.bias 8",
+                                             "blocks.0.attention.query.weight 8 8",
+                                             "blocks.0.attention.query_norm.weight 2",
+                                             "blocks.0.attention.sinks 4",
+                                             "blocks.0.attention.value.bias 4",
+                                             "blocks.0.attention.value.weight 4 8",
+                                             "blocks.0.feed_forward.down.weight 8 5",
+                                             "blocks.0.feed_forward.gate.weight 5 8",
+                                             "blocks.0.feed_forward.up.weight 5 8",
+                                             "embeddings.word.weight 3 8",
+                                             "norm.bias 8",
+                                             "norm.weight 8"};
+  EXPECT_EQ(names, expected);
+}
+
+TEST(Network, RefusesSpecificationsThatDoNotFit) {
+  NetworkSpec good;
+  good.width = 8;
+  good.embedding.vocabulary = 3;
+  good.blocks.resize(2);
+  for (BlockSpec& block : good.blocks) block.feed_forward.hidden_width = 4;
+  const auto refused = [&](auto change) {
+    NetworkSpec spec = good;
+    change(spec);
+    return refusal([&] { Network network(spec); });
+  };
+  EXPECT_EQ(refused([](NetworkSpec& spec) { spec.width = 0; }), "Network: width is 0, expected at least 1");
+  EXPECT_EQ(refused([](NetworkSpec& spec) { spec.blocks[1].attention.heads = 3; }),
+            "Network: blocks[1].attention.heads is 3, expected a divisor of width 8, or head_dim given");
+  EXPECT_EQ(refused([](NetworkSpec& spec) { spec.blocks[0].attention.rotary.dims = 3; }),
+            "Network: blocks[0].attention.rotary.dims is 3, expected an even number up to head_dim 8");
+  EXPECT_EQ(refused([](NetworkSpec& spec) { spec.last_norm.bias = true; }),
+            "Network: last_norm.bias is true, expected NormKind::layer with it");
+}
+
+TEST(Network, RefusesInputsThatDoNotFit) {
+  Engine engine({.threads = 1});
+  NetworkSpec spec;
+  spec.width = 4;
+  spec.embedding = {.vocabulary = 3, .positions = 5};
+  const Network network(spec);
+  const std::vector<std::int64_t> ids = {0, 1}, offsets = {0, 2};
+  Tensor<float, 2> hidden({2, 4});
+  EXPECT_EQ(refusal([&] { network.forward(engine, {.ids = ids, .offsets = offsets}, hidden.view()); }),
+            "Network: positions has 0 entries, expected 2 (one for each id)");
+  EXPECT_EQ(refusal([&] { network.forward(engine, {.ids = ids, .positions = ids}, hidden.view()); }),
+            "Network: offsets is empty, expected [n + 1] entries from 0 to N");
+}
+
+}  // namespace headlight::test::network_test
