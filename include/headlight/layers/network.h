@@ -43,7 +43,8 @@ class HEADLIGHT_API Network : public Layer {
 
   // Training: the same, keeping what backward() needs; with Checkpoint::layer_input, or every_k_layers, the input of
   // every block. `saved` has activations of float32, and its attention no shards.
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved) const;
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+               const TrainingStep& step = {}) const;
   // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
   void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                 View<const float, 2> hidden_gradient);

@@ -97,6 +97,8 @@ struct NetworkSpec {
   EmbeddingSpec embedding{};
   std::vector<BlockSpec> blocks{};
   NormSpec last_norm{};  // behind the last block
+  // In training: of the embeddings, the softmax weights, what each part adds to its residual, and hidden activations.
+  float dropout = 0;
 
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
 };

@@ -41,7 +41,7 @@ void AnglesOperation::forward(const GraphCall& call, const RowRange& rows) const
                 call.floats(output(), rows));
 }
 
-void AnglesOperation::backward(const GraphCall&) {}
+void AnglesOperation::backward(const GraphCall&, const RowRange&) {}
 
 HeadRowsOptions HeadsOperation::options(const GraphCall& call, const Heads& heads, const RowRange& rows) const {
   HeadRowsOptions made;
@@ -79,29 +79,30 @@ void HeadsOperation::forward(const GraphCall& call, const RowRange& rows) const 
   if (value.data != from.data) head_rows(call.engine(), by_heads(from, head_dim_), by_heads(value, head_dim_), {});
 }
 
-void HeadsOperation::prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first) const {
+void HeadsOperation::prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first,
+                                      const RowRange& rows) const {
   const std::int64_t columns = heads.count * head_dim_;
   const Slice of_x = input(0).part(first, columns);
-  const View<float, 2> y_gradient = call.gradient(output().part(first, columns));
-  const View<float, 2> x_gradient = call.gradient(of_x);
-  const View<float, 2> x = heads.norm ? call.kept(of_x) : View<float, 2>();
+  const View<float, 2> y_gradient = call.gradient(output().part(first, columns), rows);
+  const View<float, 2> x_gradient = call.gradient(of_x, rows);
+  const View<float, 2> x = heads.norm ? call.floats(of_x, rows) : View<float, 2>();
   const bool is_of_heads = heads.norm && !whole_width_norms_;
   HeadRowsGradients gradients = {.x = by_heads(x_gradient, head_dim_)};
   if (is_of_heads) gradients.weight = heads.weight->all_of_gradient();
   if (is_of_heads && heads.bias != nullptr) gradients.bias = heads.bias->all_of_gradient();
   head_rows_backward(call.engine(), is_of_heads ? by_heads(x, head_dim_) : MutableTypedView<3>(),
-                     by_heads(y_gradient, head_dim_), gradients, options(call, heads, call.all_rows()));
+                     by_heads(y_gradient, head_dim_), gradients, options(call, heads, rows));
   if (heads.norm && whole_width_norms_) {
     normalize_rows_backward(call.engine(), heads.norm, heads.weight, heads.bias, x, x_gradient, x_gradient, {});
   }
 }
 
-void HeadsOperation::backward(const GraphCall& call) {
+void HeadsOperation::backward(const GraphCall& call, const RowRange& rows) {
   const std::int64_t of_query = query_.count * head_dim_, of_key = key_.count * head_dim_;
-  prepare_backward(call, query_, 0);
-  prepare_backward(call, key_, of_query);
-  const View<const float, 2> from = call.gradient(output().part(of_query + of_key, of_key));
-  const View<float, 2> to = call.gradient(input(0).part(of_query + of_key, of_key));
+  prepare_backward(call, query_, 0, rows);
+  prepare_backward(call, key_, of_query, rows);
+  const View<const float, 2> from = call.gradient(output().part(of_query + of_key, of_key), rows);
+  const View<float, 2> to = call.gradient(input(0).part(of_query + of_key, of_key), rows);
   if (from.data != to.data) ops::scale_rows(call.engine(), from, 1.0f, {}, to);
 }
 
@@ -119,12 +120,13 @@ AttentionOptions AttentionOperation::options(const GraphCall& call) const {
   if (spec_.scale != 0) made.scale = spec_.scale;
   made.softcap = spec_.softcap;
   if (sinks_ != nullptr) made.sinks = sinks_->all();
+  made.dropout = call.dropout(dropout_);
   return made;
 }
 
 // Kept as a row for each head, in memory for a column for each.
 View<float, 3> AttentionOperation::log_sum_exp(const GraphCall& call) const noexcept {
-  return {call.kept(log_sum_exp_).data, {1, spec_.heads, call.tokens()}};
+  return {call.floats(log_sum_exp_, call.all_rows()).data, {1, spec_.heads, call.tokens()}};
 }
 
 void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) const {
@@ -138,12 +140,14 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
             one_sample_of_heads(call.at(output(), rows), spec_.head_dim), asked);
 }
 
-void AttentionOperation::backward(const GraphCall& call) {
+void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
   const Slice query = input(0).part(0, of_query), key = input(0).part(of_query, of_key),
               value = input(0).part(of_query + of_key, of_key);
-  const auto kept = [&](const Slice& slice) { return one_sample_of_heads(call.kept(slice), spec_.head_dim); };
-  const auto gradient = [&](const Slice& slice) { return one_sample_of_heads(call.gradient(slice), spec_.head_dim); };
+  const auto kept = [&](const Slice& slice) { return one_sample_of_heads(call.floats(slice, rows), spec_.head_dim); };
+  const auto gradient = [&](const Slice& slice) {
+    return one_sample_of_heads(call.gradient(slice, rows), spec_.head_dim);
+  };
   TypedAttentionGradients gradients = {gradient(query), gradient(key), gradient(value)};
   if (sinks_ != nullptr) gradients.sinks = {sinks_->gradient.data(), {spec_.heads}};
   attention_backward(call.engine(), kept(query), kept(key), kept(value), kept(output()), log_sum_exp(call),

@@ -88,6 +88,7 @@ NetworkSpec checked(const NetworkSpec& given) {
   check_least(0, "embedding.token_types", spec.embedding.token_types);
   check_norm("embedding.norm", spec.embedding.norm);
   check_norm("last_norm", spec.last_norm);
+  static_cast<void>(probability(kNetworkName, "dropout", spec.dropout));
   for (std::size_t number = 0; number < spec.blocks.size(); ++number) {
     const std::string field = "blocks[" + std::to_string(number) + "]";
     BlockSpec& block = spec.blocks[number];

@@ -18,16 +18,17 @@ void EmbeddingOperation::forward(const GraphCall& call, const RowRange& rows) co
   embed(call.engine(), std::span(tables).first(used), call.at(output(), rows));
 }
 
-void EmbeddingOperation::backward(const GraphCall& call) {
+void EmbeddingOperation::backward(const GraphCall& call, const RowRange& rows) {
   std::array<EmbeddingGradient, 3> tables{};
   std::size_t used = 0;
+  const auto first = static_cast<std::size_t>(rows.first), count = static_cast<std::size_t>(rows.count);
   const auto add = [&](MatrixParameter* table, std::span<const std::int64_t> ids) {
-    if (table != nullptr) tables[used++] = {table->matrix.gradient(), ids};
+    if (table != nullptr) tables[used++] = {table->matrix.gradient(), ids.subspan(first, count)};
   };
   add(tables_.word, call.input().ids);
   add(tables_.position, call.input().positions);
   add(tables_.token_type, call.input().token_types);
-  embed_backward(call.engine(), call.gradient(output()), std::span(tables).first(used));
+  embed_backward(call.engine(), call.gradient(output(), rows), std::span(tables).first(used));
 }
 
 // Of 16 bits, in memory that was lent.

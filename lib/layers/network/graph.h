@@ -81,6 +81,13 @@ struct BufferPlaces {
   std::size_t bytes = 0;
 };
 
+// Where an operation drops numbers in training: in which part (a block; behind them, the embeddings), and where in it.
+struct DropoutPlace {
+  float probability = 0;
+  std::uint32_t part = 0;
+  std::uint32_t place = 0;
+};
+
 // Memory of a pass over a graph, each for the values of all tokens. In training, values that the way back reads are
 // kept in memory of their own.
 struct GraphMemory {
@@ -94,8 +101,8 @@ struct GraphMemory {
 class GraphCall {
  public:
   GraphCall(Engine& engine, const Graph& graph, const EncoderInput& input, View<float, 2> hidden,
-            const GraphMemory& memory, const BufferPlaces& places) noexcept
-      : engine_(engine), graph_(graph), input_(input), hidden_(hidden), memory_(memory), places_(places) {}
+            const GraphMemory& memory, const BufferPlaces& places, const TrainingStep& step = {}) noexcept
+      : engine_(engine), graph_(graph), input_(input), hidden_(hidden), memory_(memory), places_(places), step_(step) {}
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const EncoderInput& input() const noexcept { return input_; }
@@ -106,9 +113,10 @@ class GraphCall {
   // Those rows of a slice; of one that is not given, nothing.
   [[nodiscard]] MutableTypedView<2> at(const Slice& slice, const RowRange& rows) const noexcept;
   [[nodiscard]] View<float, 2> floats(const Slice& slice, const RowRange& rows) const noexcept;
-  // On the way back: all rows as they were kept, and their gradient.
-  [[nodiscard]] View<float, 2> kept(const Slice& slice) const noexcept { return floats(slice, all_rows()); }
-  [[nodiscard]] View<float, 2> gradient(const Slice& slice) const noexcept;
+  // On the way back: the gradient of those rows.
+  [[nodiscard]] View<float, 2> gradient(const Slice& slice, const RowRange& rows) const noexcept;
+  // What is dropped there in this step; nothing outside of training.
+  [[nodiscard]] Dropout dropout(const DropoutPlace& place) const noexcept;
 
  private:
   [[nodiscard]] float* kept_values(int block) const noexcept;
@@ -119,6 +127,7 @@ class GraphCall {
   View<float, 2> hidden_;
   GraphMemory memory_;
   const BufferPlaces& places_;
+  TrainingStep step_;
 };
 
 // What computes one value from others.
@@ -128,9 +137,9 @@ class Operation {
 
   // Computes those rows of its output.
   virtual void forward(const GraphCall& call, const RowRange& rows) const = 0;
-  // From the gradient of the output those of the inputs, and those of parameters, which are added to. What forward()
-  // read and wrote is there where it is kept.
-  virtual void backward(const GraphCall& call) = 0;
+  // From the gradient of those rows of the output that of the inputs', and those of parameters, which are added to.
+  // What forward() read and wrote is there where it is kept.
+  virtual void backward(const GraphCall& call, const RowRange& rows) = 0;
   // What backward() reads: that input, the output.
   [[nodiscard]] virtual bool keeps_input(std::size_t number) const noexcept = 0;
   [[nodiscard]] virtual bool keeps_output() const noexcept { return false; }
@@ -157,7 +166,7 @@ class Operation {
       : output_(output), inputs_(std::move(inputs)), overwritten_(overwritten), adds_(inputs_.size(), false) {}
   [[nodiscard]] const Slice& input(std::size_t number) const noexcept { return inputs_[number]; }
   // The gradient of the output as a term of that of an input.
-  void pass_on(const GraphCall& call, std::size_t number) const;
+  void pass_on(const GraphCall& call, std::size_t number, const RowRange& rows) const;
 
  private:
   Slice output_;
@@ -198,9 +207,13 @@ class Graph {
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
   // The same in training, keeping kept_bytes() for backward(): with `keeps_blocks` all that it reads, else what blocks
   // begin with.
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, bool keeps_blocks,
-               std::byte* kept) const;
-  void backward(Engine& engine, const EncoderInput& input, bool keeps_blocks, std::byte* kept,
+  struct Training {
+    bool keeps_blocks;
+    std::byte* kept;
+    TrainingStep step;
+  };
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const Training& training) const;
+  void backward(Engine& engine, const EncoderInput& input, const Training& training,
                 View<const float, 2> hidden_gradient);
   [[nodiscard]] std::size_t kept_bytes(bool keeps_blocks, std::int64_t tokens) const noexcept;
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
@@ -263,6 +276,7 @@ class Graph {
   void keep_values();
   void find_values_of_blocks();
   void place_gradients();
+  [[nodiscard]] const Run* run_of(int operation) const noexcept;
   [[nodiscard]] static std::size_t bytes_of(std::int64_t floats, std::int64_t tokens) noexcept;
 
   std::deque<MatrixParameter> matrices_;
@@ -279,11 +293,13 @@ class Graph {
   std::vector<Run> blocks_;
   std::int64_t widest_local_ = 1;
   std::vector<Buffer> buffers_;
-  // A token's, in training: what is kept throughout, where each block's begins behind that, and of the largest.
+  // A token's, in training: what is kept throughout, where each block's begins behind that, and of the largest; and
+  // gradients, of all tokens or of as many as go through a run at once.
   std::int64_t kept_floats_ = 0;
   std::vector<std::int64_t> first_of_block_;
   std::int64_t largest_block_ = 0;
   std::int64_t gradient_floats_ = 0;
+  std::int64_t local_gradient_floats_ = 0;
 };
 
 }  // namespace headlight::layers

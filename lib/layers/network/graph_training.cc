@@ -103,19 +103,27 @@ std::size_t Graph::kept_bytes(bool keeps_blocks, std::int64_t tokens) const noex
   return bytes_of(keeps_blocks ? first_of_block_.back() : kept_floats_, tokens);
 }
 
+const Graph::Run* Graph::run_of(int operation) const noexcept {
+  for (const Run& run : runs_) {
+    if (run.first <= operation && operation < run.end) return &run;
+  }
+  return nullptr;
+}
+
 // From the last operation to the first: the gradient of a value is there from its last reader on until the operation
-// that makes it.
+// that makes it; one of whole length, within a run, until its end, for other rows of it are still to come.
 void Graph::place_gradients() {
-  GradientSpace space;
+  GradientSpace whole, local;
   std::vector<Slice> begun;
+  std::vector<std::int64_t> done_with;
   const auto has_begun = [&](const Slice& slice) {
     return std::any_of(begun.begin(), begun.end(),
                        [&](const Slice& other) { return other.value == slice.value && other.first == slice.first; });
   };
   const auto value_of = [&](const Slice& slice) -> Value& { return values_[static_cast<std::size_t>(slice.value)]; };
-  value_of(operations_.back()->output()).gradient = space.take(value_of(operations_.back()->output()).columns);
-  for (std::size_t number = operations_.size(); number-- > 0;) {
-    Operation& operation = *operations_[number];
+  value_of(operations_.back()->output()).gradient = whole.take(value_of(operations_.back()->output()).columns);
+  for (int number = static_cast<int>(operations_.size()) - 1; number >= 0; --number) {
+    Operation& operation = *operations_[static_cast<std::size_t>(number)];
     const Value& made = value_of(operation.output());
     bool is_handed_on = false;
     const std::span<const Slice> inputs = operation.inputs();
@@ -129,68 +137,99 @@ void Graph::place_gradients() {
       begun.push_back(inputs[i]);
       if (value.gradient >= 0) continue;  // another part of the same value has begun
       const bool takes = static_cast<int>(i) == operation.overwritten() && inputs[i].columns == value.columns &&
-                         value.columns == made.columns;
-      value.gradient = takes ? made.gradient : space.take(value.columns);
+                         value.columns == made.columns && value.is_local == made.is_local;
+      value.gradient = takes ? made.gradient : (value.is_local ? local : whole).take(value.columns);
       is_handed_on = is_handed_on || takes;
     }
-    if (!is_handed_on) space.give_back(made.gradient);
+    if (made.is_local && !is_handed_on) local.give_back(made.gradient);
+    if (!made.is_local && !is_handed_on) done_with.push_back(made.gradient);
+    const Run* const run = run_of(number);
+    if (run != nullptr && run->first != number) continue;
+    for (const std::int64_t gradient : done_with) whole.give_back(gradient);
+    done_with.clear();
   }
-  gradient_floats_ = space.size();
+  gradient_floats_ = whole.size();
+  local_gradient_floats_ = local.size();
 }
 
 void Graph::check_training() { layers::check_training(kNetworkName, matrices_.front().matrix.gradient()); }
 
-View<float, 2> GraphCall::gradient(const Slice& slice) const noexcept {
+View<float, 2> GraphCall::gradient(const Slice& slice, const RowRange& rows) const noexcept {
   const Graph::Value& value = graph_.values_[static_cast<std::size_t>(slice.value)];
-  float* const first = reinterpret_cast<float*>(memory_.gradients) + value.gradient * tokens();
-  return {first + slice.first, {tokens(), slice.columns}, {row_distance(value.columns), 1}};
+  float* first = reinterpret_cast<float*>(memory_.gradients);
+  const std::int64_t distance = row_distance(value.columns);
+  if (value.is_local) {
+    first += graph_.gradient_floats_ * tokens() + value.gradient * graph_.rows_at_once(tokens());
+  } else {
+    first += value.gradient * tokens() + rows.first * distance;
+  }
+  return {first + slice.first, {rows.count, slice.columns}, {distance, 1}};
 }
 
-void Operation::pass_on(const GraphCall& call, std::size_t number) const {
-  const View<const float, 2> from = call.gradient(output());
-  const View<float, 2> to = call.gradient(input(number));
+// Each part of a network counts as a layer of the step.
+Dropout GraphCall::dropout(const DropoutPlace& place) const noexcept {
+  if (!is_training() || place.probability == 0) return {};
+  const auto parts = static_cast<std::uint32_t>(graph_.blocks_.size() + 1);
+  const TrainingStep of_part = {step_.seed, step_.step, step_.layer * parts + place.part, step_.layers * parts};
+  return of_part.dropout(place.probability, place.place);
+}
+
+void Operation::pass_on(const GraphCall& call, std::size_t number, const RowRange& rows) const {
+  const View<const float, 2> from = call.gradient(output(), rows);
+  const View<float, 2> to = call.gradient(input(number), rows);
   if (to.data == from.data) return;
   ops::scale_rows(call.engine(), from, 1.0f, adds(number) ? View<const float, 2>(to) : View<const float, 2>(), to);
 }
 
-void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, bool keeps_blocks,
-                    std::byte* kept) const {
+void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const Training& training) const {
   const std::int64_t tokens = hidden.extent(0);
   const BufferPlaces buffers = places(engine, tokens);
   const runtime::Scratch memory(engine, buffers.bytes, kNetworkName);
-  const runtime::Scratch of_block(engine, keeps_blocks ? 0 : bytes_of(largest_block_, tokens), kNetworkName);
-  run_forward(
-      GraphCall(engine, *this, input, hidden,
-                {.buffers = memory.data(), .kept = kept, .kept_of_block = keeps_blocks ? nullptr : of_block.data()},
-                buffers),
-      all_operations());
+  const bool keeps = training.keeps_blocks;
+  const runtime::Scratch of_block(engine, keeps ? 0 : bytes_of(largest_block_, tokens), kNetworkName);
+  const GraphMemory lent = {
+      .buffers = memory.data(), .kept = training.kept, .kept_of_block = keeps ? nullptr : of_block.data()};
+  run_forward(GraphCall(engine, *this, input, hidden, lent, buffers, training.step), all_operations());
 }
 
 void Graph::run_backward(const GraphCall& call, const Run& some) const {
-  for (int number = some.end - 1; number >= some.first; --number) {
-    operations_[static_cast<std::size_t>(number)]->backward(call);
-    runtime::throw_if_stopped(call.engine());
+  const std::int64_t tokens = call.tokens(), at_once = rows_at_once(tokens);
+  for (int number = some.end - 1; number >= some.first;) {
+    const Run* const run = run_of(number);
+    const int first = run == nullptr ? number : run->first;
+    const std::int64_t step = run == nullptr ? tokens : at_once;
+    for (std::int64_t row = 0; row < tokens; row += step) {
+      for (int back = number; back >= first; --back) {
+        operations_[static_cast<std::size_t>(back)]->backward(call, {row, std::min(step, tokens - row)});
+        runtime::throw_if_stopped(call.engine());
+      }
+    }
+    number = first - 1;
   }
 }
 
-void Graph::backward(Engine& engine, const EncoderInput& input, bool keeps_blocks, std::byte* kept,
+void Graph::backward(Engine& engine, const EncoderInput& input, const Training& training,
                      View<const float, 2> hidden_gradient) {
   const std::int64_t tokens = hidden_gradient.extent(0), width = hidden_gradient.extent(1);
-  const runtime::Scratch gradients(engine, bytes_of(gradient_floats_, tokens), kNetworkName);
+  const bool keeps = training.keeps_blocks;
+  runtime::ScratchLayout gradient_layout;
+  gradient_layout.add<float>(gradient_floats_, tokens);
+  gradient_layout.add<float>(local_gradient_floats_, rows_at_once(tokens));
+  const runtime::Scratch gradients(engine, gradient_layout.bytes(), kNetworkName);
   // What blocks that are computed again take, and where they put what was the output.
-  const BufferPlaces buffers = keeps_blocks ? BufferPlaces() : places(engine, tokens);
+  const BufferPlaces buffers = keeps ? BufferPlaces() : places(engine, tokens);
   const runtime::Scratch memory(engine, buffers.bytes, kNetworkName);
-  const runtime::Scratch of_block(engine, keeps_blocks ? 0 : bytes_of(largest_block_, tokens), kNetworkName);
-  const runtime::Scratch output(engine, keeps_blocks ? 0 : bytes_of(row_distance(width), tokens), kNetworkName);
+  const runtime::Scratch of_block(engine, keeps ? 0 : bytes_of(largest_block_, tokens), kNetworkName);
+  const runtime::Scratch output(engine, keeps ? 0 : bytes_of(row_distance(width), tokens), kNetworkName);
   const View<float, 2> hidden(reinterpret_cast<float*>(output.data()), {tokens, width}, {row_distance(width), 1});
-  const GraphCall call(engine, *this, input, hidden,
-                       {.buffers = memory.data(),
-                        .kept = kept,
-                        .kept_of_block = keeps_blocks ? nullptr : of_block.data(),
-                        .gradients = gradients.data()},
-                       buffers);
-  ops::scale_rows(engine, hidden_gradient, 1.0f, {}, call.gradient(operations_.back()->output()));
-  if (keeps_blocks || blocks_.empty()) return run_backward(call, all_operations());
+  const GraphMemory lent = {.buffers = memory.data(),
+                            .kept = training.kept,
+                            .kept_of_block = keeps ? nullptr : of_block.data(),
+                            .gradients = gradients.data()};
+  const GraphCall call(engine, *this, input, hidden, lent, buffers, training.step);
+  const RowRange all = call.all_rows();
+  ops::scale_rows(engine, hidden_gradient, 1.0f, {}, call.gradient(operations_.back()->output(), all));
+  if (keeps || blocks_.empty()) return run_backward(call, all_operations());
   run_backward(call, {blocks_.back().end, all_operations().end});
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
     run_forward(call, *block);

@@ -56,7 +56,8 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   if (hidden.extent(0) > 0) state_->graph.forward(engine, input, hidden);
 }
 
-void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved) const {
+void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+                      const TrainingStep& step) const {
   check(input, hidden);
   if (saved.activations() != NumberType::float32 || saved.attention().shards() != nullptr) {
     ops::fail(layers::kNetworkName, "saved has activations of 16 bits or rows in shards, expected neither");
@@ -64,8 +65,8 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   const std::int64_t tokens = hidden.extent(0);
   const bool keeps = layers::keeps_linear(saved.checkpoint());
   std::byte* const kept = saved.begin(state_->graph.kept_bytes(keeps, tokens));
-  if (tokens > 0) state_->graph.forward(engine, input, hidden, keeps, kept);
-  saved.commit({.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}});
+  if (tokens > 0) state_->graph.forward(engine, input, hidden, {keeps, kept, step});
+  saved.commit({.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}, .step = step});
 }
 
 void Network::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
@@ -77,7 +78,8 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
   ops::check_shape(layers::kNetworkName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
   state_->graph.check_training();
   if (tokens > 0) {
-    state_->graph.backward(engine, input, layers::keeps_linear(saved.checkpoint()), saved.data(), hidden_gradient);
+    state_->graph.backward(engine, input, {layers::keeps_linear(saved.checkpoint()), saved.data(), saved.call().step},
+                           hidden_gradient);
   }
 }
 

@@ -39,11 +39,12 @@ void NormOperation::forward(const GraphCall& call, const RowRange& rows) const {
                  call.at(output(), rows));
 }
 
-void NormOperation::backward(const GraphCall& call) {
-  const View<float, 2> x_gradient = call.gradient(input(0));
-  normalize_rows_backward(call.engine(), spec_, weight_, bias_, call.kept(input(0)), call.gradient(output()),
-                          x_gradient, adds(0) ? View<const float, 2>(x_gradient) : View<const float, 2>());
-  if (input(1)) pass_on(call, 1);
+void NormOperation::backward(const GraphCall& call, const RowRange& rows) {
+  const View<float, 2> x_gradient = call.gradient(input(0), rows);
+  normalize_rows_backward(call.engine(), spec_, weight_, bias_, call.floats(input(0), rows),
+                          call.gradient(output(), rows), x_gradient,
+                          adds(0) ? View<const float, 2>(x_gradient) : View<const float, 2>());
+  if (input(1)) pass_on(call, 1, rows);
 }
 
 void ScaleOperation::forward(const GraphCall& call, const RowRange& rows) const {
@@ -51,11 +52,11 @@ void ScaleOperation::forward(const GraphCall& call, const RowRange& rows) const 
                   call.floats(output(), rows));
 }
 
-void ScaleOperation::backward(const GraphCall& call) {
-  const View<float, 2> x_gradient = call.gradient(input(0));
-  ops::scale_rows(call.engine(), call.gradient(output()), factor_,
+void ScaleOperation::backward(const GraphCall& call, const RowRange& rows) {
+  const View<float, 2> x_gradient = call.gradient(input(0), rows);
+  ops::scale_rows(call.engine(), call.gradient(output(), rows), factor_,
                   adds(0) ? View<const float, 2>(x_gradient) : View<const float, 2>(), x_gradient);
-  if (input(1)) pass_on(call, 1);
+  if (input(1)) pass_on(call, 1, rows);
 }
 
 }  // namespace headlight::layers

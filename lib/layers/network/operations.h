@@ -13,6 +13,20 @@
 
 namespace headlight::layers {
 
+// y = dropout(x), outside of training x.
+class DropoutOperation final : public Operation {
+ public:
+  DropoutOperation(const DropoutPlace& dropout, const Slice& x, const Slice& y)
+      : Operation(y, {x}, 0), dropout_(dropout) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
+
+ private:
+  DropoutPlace dropout_;
+};
+
 // y = word[id] + position[p] + token_type[t].
 class EmbeddingOperation final : public Operation {
  public:
@@ -24,7 +38,7 @@ class EmbeddingOperation final : public Operation {
   EmbeddingOperation(const Tables& tables, const Slice& y) : Operation(y, {}, -1), tables_(tables) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
@@ -42,7 +56,7 @@ class ScaleOperation final : public Operation {
       : Operation(y, {x, added}, added ? 1 : 0), factor_(factor) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
 
  private:
@@ -63,7 +77,7 @@ class NormOperation final : public Operation {
       : Operation(y, {x, added}, added ? 1 : 0), spec_(spec), weight_(weight), bias_(bias) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override { return number == 0; }
 
  private:
@@ -72,46 +86,57 @@ class NormOperation final : public Operation {
   VectorParameter* bias_;
 };
 
-// y = activation(x Wᵀ + b) + residual, where that is given.
+// y = dropout(activation(x Wᵀ + b)) + residual, where that is given; of an activation there is no residual.
 class ProductOperation final : public Operation {
  public:
-  // Of an activation, `before` is where the sum before it is kept in training.
-  ProductOperation(MatrixParameter& weight, VectorParameter* bias, Activation activation, const Slice& x,
-                   const Slice& before, const Slice& residual, const Slice& y)
-      : Operation(y, {x, residual}, residual ? 1 : -1),
+  struct Epilogue {
+    Activation activation = Activation::none;
+    Slice before{};  // of an activation: where the sum before it is kept in training
+    DropoutPlace dropout{};
+    Slice residual{};
+  };
+  ProductOperation(MatrixParameter& weight, VectorParameter* bias, const Slice& x, const Epilogue& epilogue,
+                   const Slice& y)
+      : Operation(y, {x, epilogue.residual}, epilogue.residual ? 1 : -1),
         weight_(weight),
         bias_(bias),
-        activation_(activation),
-        before_(before) {}
+        epilogue_(epilogue) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
-  [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override { return number == 0; }
+  void backward(const GraphCall& call, const RowRange& rows) override;
+  [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override {
+    // What is dropped lies where y does before the residual is added.
+    return number == 0 || epilogue_.dropout.probability > 0;
+  }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
-  [[nodiscard]] Slice training_value() const noexcept override { return before_; }
+  [[nodiscard]] Slice training_value() const noexcept override { return epilogue_.before; }
 
  private:
   MatrixParameter& weight_;
+  // Of activation(x Wᵀ + b), of which y is the dropout and the residual.
+  [[nodiscard]] View<float, 2> product_gradient(const GraphCall& call, const Dropout& dropout, const RowRange& rows,
+                                                std::byte* memory) const;
+
   VectorParameter* bias_;
-  Activation activation_;
-  Slice before_;
+  Epilogue epilogue_;
 };
 
-// y = activation(a) ∘ b
+// y = dropout(activation(a) ∘ b)
 class GateOperation final : public Operation {
  public:
-  GateOperation(Activation activation, const Slice& a, const Slice& b, const Slice& y)
-      : Operation(y, {a, b}, -1), activation_(activation) {}
+  GateOperation(Activation activation, const DropoutPlace& dropout, const Slice& a, const Slice& b, const Slice& y)
+      : Operation(y, {a, b}, -1), activation_(activation), dropout_(dropout) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
 
  private:
   Activation activation_;
+  DropoutPlace dropout_;
 };
 
 // The cosines and sines by which each token turns its heads: [N, rotary_columns()].
@@ -121,7 +146,7 @@ class AnglesOperation final : public Operation {
       : Operation(y, {}, -1), spec_(spec), head_dim_(head_dim) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
 
  private:
@@ -150,7 +175,7 @@ class HeadsOperation final : public Operation {
         pairing_(spec.rotary.pairing) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override {
     return number == 1 || query_.norm || key_.norm;
   }
@@ -160,7 +185,7 @@ class HeadsOperation final : public Operation {
 
  private:
   void prepare(const GraphCall& call, const Heads& heads, std::int64_t first, const RowRange& rows) const;
-  void prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first) const;
+  void prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first, const RowRange& rows) const;
   [[nodiscard]] HeadRowsOptions options(const GraphCall& call, const Heads& heads, const RowRange& rows) const;
 
   Heads query_;
@@ -175,12 +200,16 @@ class AttentionOperation final : public Operation {
  public:
   // `spec` with every size set.
   // log_sum_exp, a column for each head, is kept in training.
-  AttentionOperation(const AttentionSpec& spec, VectorParameter* sinks, const Slice& query_key_value,
-                     const Slice& log_sum_exp, const Slice& out)
-      : Operation(out, {query_key_value}, -1), spec_(spec), sinks_(sinks), log_sum_exp_(log_sum_exp) {}
+  AttentionOperation(const AttentionSpec& spec, VectorParameter* sinks, const DropoutPlace& dropout,
+                     const Slice& query_key_value, const Slice& log_sum_exp, const Slice& out)
+      : Operation(out, {query_key_value}, -1),
+        spec_(spec),
+        sinks_(sinks),
+        dropout_(dropout),
+        log_sum_exp_(log_sum_exp) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
-  void backward(const GraphCall& call) override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
   [[nodiscard]] bool keeps_output() const noexcept override { return true; }
   [[nodiscard]] Slice training_value() const noexcept override { return log_sum_exp_; }
@@ -193,6 +222,7 @@ class AttentionOperation final : public Operation {
 
   AttentionSpec spec_;
   VectorParameter* sinks_;
+  DropoutPlace dropout_;
   Slice log_sum_exp_;
 };
 

@@ -4,10 +4,14 @@
 #include <utility>
 
 #include "layers/network/operations.h"
+#include "layers/transformer_training_steps.h"
 
 namespace headlight::layers {
 
 namespace {
+
+// The only dropout of the embeddings; those of blocks are of layers' Place.
+constexpr std::uint32_t kEmbeddings = 0;
 
 // Parameters side by side, each so many rows.
 std::vector<NamedRows> side_by_side(std::vector<std::pair<std::string, std::int64_t>> parts) {
@@ -67,7 +71,11 @@ Slice Parts::embedding(const std::string& name, std::int64_t width, const Embedd
     graph_.add<ScaleOperation>(x, Slice(), spec.scale, scaled);
     x = scaled;
   }
-  return norm(name + ".norm", spec.norm, x);
+  x = norm(name + ".norm", spec.norm, x);
+  if (dropout_ == 0) return x;
+  const Slice y = graph_.add_value(width);
+  graph_.add<DropoutOperation>(dropout(kEmbeddings), x, y);
+  return y;
 }
 
 Slice Parts::angles(const RotarySpec& spec, std::int64_t head_dim) {
@@ -107,16 +115,18 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
   // An odd number in a row is in no pair.
   if (!changes && spec.head_dim % 2 == 0) handed_on = {.from = &projection.matrix, .to_attention = true};
   Slice projected = graph_.add_value(of_query + 2 * of_key, handed_on);
-  graph_.add<ProductOperation>(projection, projection_bias, Activation::none, x, Slice(), Slice(), projected);
+  graph_.add<ProductOperation>(projection, projection_bias, x, ProductOperation::Epilogue(), projected);
   if (changes) projected = heads(name, spec, projection, projected);
 
   VectorParameter* const sinks = spec.sinks ? &graph_.add_vector({{name + ".sinks", {0, spec.heads}}}, 0.0f) : nullptr;
   MatrixParameter& output = graph_.add_matrix(of_query, {{name + ".output.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(output, spec.output_bias);
   const Slice joined = graph_.add_value(of_query, {.from = &projection.matrix, .to = &output.matrix});
-  graph_.add<AttentionOperation>(spec, sinks, projected, graph_.add_training_value(spec.heads), joined);
+  graph_.add<AttentionOperation>(spec, sinks, dropout(kSelfAttention), projected, graph_.add_training_value(spec.heads),
+                                 joined);
   const Slice y = graph_.add_value(x.columns);
-  graph_.add<ProductOperation>(output, output_bias, Activation::none, joined, Slice(), added, y);
+  graph_.add<ProductOperation>(output, output_bias, joined,
+                               ProductOperation::Epilogue{.dropout = dropout(kSelfOutput), .residual = added}, y);
   return y;
 }
 
@@ -132,14 +142,19 @@ Slice Parts::feed_forward(const std::string& name, const FeedForwardSpec& spec, 
   const Slice active = graph_.add_value(hidden, {.from = &input.matrix, .to = &down.matrix});
   if (spec.gated) {
     const Slice both = graph_.add_value(2 * hidden);
-    graph_.add<ProductOperation>(input, input_bias, Activation::none, x, Slice(), Slice(), both);
-    graph_.add<GateOperation>(spec.activation, both.part(0, hidden), both.part(hidden, hidden), active);
+    graph_.add<ProductOperation>(input, input_bias, x, ProductOperation::Epilogue(), both);
+    graph_.add<GateOperation>(spec.activation, dropout(kActivation), both.part(0, hidden), both.part(hidden, hidden),
+                              active);
   } else {
-    graph_.add<ProductOperation>(input, input_bias, spec.activation, x, graph_.add_training_value(hidden), Slice(),
+    graph_.add<ProductOperation>(input, input_bias, x,
+                                 ProductOperation::Epilogue{.activation = spec.activation,
+                                                            .before = graph_.add_training_value(hidden),
+                                                            .dropout = dropout(kActivation)},
                                  active);
   }
   const Slice y = graph_.add_value(x.columns);
-  graph_.add<ProductOperation>(down, output_bias, Activation::none, active, Slice(), added, y);
+  graph_.add<ProductOperation>(down, output_bias, active,
+                               ProductOperation::Epilogue{.dropout = dropout(kFeedForward), .residual = added}, y);
   return y;
 }
 
@@ -186,7 +201,8 @@ Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& 
 }
 
 void add_network(Graph& graph, const NetworkSpec& spec) {
-  Parts parts(graph);
+  Parts parts(graph, spec.dropout);
+  parts.begin(spec.blocks.size());  // the embeddings' numbers stand behind those of all blocks
   Slice x = parts.embedding("embeddings", spec.width, spec.embedding);
   for (const BlockSpec& block : spec.blocks) {
     if (block.attention.rotary.dims > 0) {
@@ -195,6 +211,7 @@ void add_network(Graph& graph, const NetworkSpec& spec) {
   }
   for (std::size_t number = 0; number < spec.blocks.size(); ++number) {
     graph.begin_block();
+    parts.begin(number);
     x = parts.block("blocks." + std::to_string(number), spec.blocks[number], x);
     graph.end_block();
   }

@@ -19,7 +19,10 @@ void add_network(Graph& graph, const NetworkSpec& spec);
 // Parts that parts consist of.
 class Parts {
  public:
-  explicit Parts(Graph& graph) noexcept : graph_(graph) {}
+  Parts(Graph& graph, float dropout) noexcept : graph_(graph), dropout_(dropout) {}
+
+  // What follows belongs to the part of that number, for dropout: a block, or, behind the last one, the embeddings.
+  void begin(std::size_t part) noexcept { part_ = static_cast<std::uint32_t>(part); }
 
   [[nodiscard]] Slice embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec);
   // Angles that all blocks will turn by, which are computed before the first one.
@@ -54,7 +57,11 @@ class Parts {
     Slice value;
   };
 
+  [[nodiscard]] DropoutPlace dropout(std::uint32_t place) const noexcept { return {dropout_, part_, place}; }
+
   Graph& graph_;
+  float dropout_;
+  std::uint32_t part_ = 0;
   std::vector<Angles> angles_;
 };
 

@@ -1,0 +1,165 @@
+// A network by the specification of an encoder: the bits of Encoder, both ways.
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/layers/network.h"
+#include "layers/encoder_twin.h"
+#include "layers/twins.h"
+#include "support/compare.h"
+#include "support/isas.h"
+
+namespace headlight::test::network_encoder_test {
+
+using NetworkEncoderTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(NetworkEncoderTest);
+
+NetworkSpec specification(const EncoderOptions& options) {
+  const NormSpec norm = {NormKind::layer, options.layer_norm_epsilon, true};
+  const bool post = options.norm == Norm::post;
+  BlockSpec block;
+  block.attention = {.heads = options.heads, .input_bias = true, .output_bias = true};
+  block.feed_forward = {.hidden_width = options.feed_forward_width,
+                        .activation = options.activation,
+                        .input_bias = true,
+                        .output_bias = true};
+  for (ResidualSpec* residual : {&block.attention_residual, &block.feed_forward_residual}) {
+    (post ? residual->sum : residual->before) = norm;
+  }
+  NetworkSpec spec;
+  spec.width = options.width;
+  spec.embedding = {.vocabulary = options.vocabulary,
+                    .positions = options.max_positions,
+                    .token_types = options.token_types,
+                    .norm = post ? norm : NormSpec()};
+  spec.blocks.assign(static_cast<std::size_t>(options.layers), block);
+  spec.last_norm = post ? NormSpec() : norm;
+  spec.dropout = options.dropout;
+  return spec;
+}
+
+// Where a network has what an encoder calls so: a part of one, or all of it.
+struct Renamed {
+  std::string network;
+  std::string encoder;
+  std::int64_t part = 0;
+  std::int64_t parts = 1;
+};
+
+std::vector<Renamed> names(const EncoderOptions& options) {
+  const bool post = options.norm == Norm::post;
+  std::vector<Renamed> list = {{"embeddings.word.weight", "word_embeddings.weight"},
+                               {"embeddings.position.weight", "position_embeddings.weight"},
+                               {"embeddings.token_type.weight", "token_type_embeddings.weight"}};
+  for (const std::string end : {"weight", "bias"}) {
+    list.push_back({(post ? "embeddings.norm." : "norm.") + end, "norm." + end});
+    for (std::int64_t n = 0; n < options.layers; ++n) {
+      const std::string block = "blocks." + std::to_string(n) + ".", layer = "layers." + std::to_string(n) + ".";
+      list.push_back({block + "attention.query." + end, layer + "self_attn.in_proj_" + end, 0, 3});
+      list.push_back({block + "attention.key." + end, layer + "self_attn.in_proj_" + end, 1, 3});
+      list.push_back({block + "attention.value." + end, layer + "self_attn.in_proj_" + end, 2, 3});
+      list.push_back({block + "attention.output." + end, layer + "self_attn.out_proj." + end});
+      list.push_back({block + "attention." + (post ? "sum." : "before.") + end, layer + "norm1." + end});
+      list.push_back({block + "feed_forward.up." + end, layer + "linear1." + end});
+      list.push_back({block + "feed_forward.down." + end, layer + "linear2." + end});
+      list.push_back({block + "feed_forward." + (post ? "sum." : "before.") + end, layer + "norm2." + end});
+    }
+  }
+  return list;
+}
+
+template <class Number>
+std::span<Number> part_of(std::span<Number> all, const Renamed& name) {
+  const std::size_t count = all.size() / static_cast<std::size_t>(name.parts);
+  return all.subspan(count * static_cast<std::size_t>(name.part), count);
+}
+
+void take_weights(Network& network, const Encoder& encoder) {
+  const Weights from = encoder.weights();
+  Weights named;
+  for (const Renamed& name : names(encoder.options())) {
+    WeightView weight = from.at(name.encoder);
+    weight.values = part_of(weight.values, name);
+    weight.shape[0] /= name.parts;
+    named[name.network] = weight;
+  }
+  network.load(named);
+}
+
+View<const float, 1> numbers(std::span<const float> values) {
+  return {values.data(), {static_cast<std::int64_t>(values.size())}};
+}
+
+std::span<const float> gradient_of(Layer& layer, const std::string& name) {
+  for (const Parameter& parameter : layer.parameters()) {
+    if (parameter.name == name) return parameter.gradient;
+  }
+  return {};
+}
+
+class Pair {
+ public:
+  Pair(const EncoderOptions& options, Random& random) : encoder(options), network(specification(options)) {
+    randomize(encoder, random);
+    take_weights(network, encoder);
+  }
+  Encoder encoder;
+  Network network;
+};
+
+EncoderOptions small(Norm norm, float dropout) {
+  return {.vocabulary = 30,
+          .max_positions = 300,
+          .token_types = 2,
+          .width = 24,
+          .heads = 3,
+          .feed_forward_width = 5000,
+          .layers = 2,
+          .norm = norm,
+          .dropout = dropout};
+}
+
+TEST_P(NetworkEncoderTest, ComputesTheSameBits) {
+  Engine engine(options(2));
+  Random random(1);
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
+      Pair pair(small(norm, 0), random);
+      pair.encoder.set_precision(type);
+      pair.network.set_precision(type);
+      const Tokens tokens(random, 30, {40, 1, 250, 17});
+      Tensor<float, 2> expected({tokens.count(), 24}), hidden(expected.shape());
+      pair.encoder.forward(engine, tokens.input(), expected.view());
+      pair.network.forward(engine, tokens.input(), hidden.view());
+      EXPECT_TRUE(same_bits(hidden.view(), expected.view()));
+    }
+  }
+}
+
+TEST_P(NetworkEncoderTest, TrainsWithTheSameBits) {
+  Engine engine(options(2));
+  Random random(2);
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    for (const float dropout : {0.0f, 0.2f}) {
+      Pair pair(small(norm, dropout), random);
+      const Tokens tokens(random, 30, {40, 1, 250, 17});
+      const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
+      Tensor<float, 2> expected(by.shape()), hidden(by.shape());
+      const TrainingStep step = {.seed = 5, .step = 3, .layer = 1, .layers = 2};
+      SavedState of_encoder, of_network;
+      pair.encoder.set_training(true);
+      pair.network.set_training(true);
+      pair.encoder.forward(engine, tokens.input(), expected.view(), of_encoder, step);
+      pair.network.forward(engine, tokens.input(), hidden.view(), of_network, step);
+      EXPECT_TRUE(same_bits(hidden.view(), expected.view()));
+      pair.encoder.backward(engine, tokens.input(), of_encoder, by.view());
+      pair.network.backward(engine, tokens.input(), of_network, by.view());
+      for (const Renamed& name : names(pair.encoder.options())) {
+        EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
+                              numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
+            << name.network;
+      }
+    }
+  }
+}
+
+}  // namespace headlight::test::network_encoder_test
