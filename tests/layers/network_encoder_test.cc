@@ -135,6 +135,37 @@ TEST_P(NetworkEncoderTest, ComputesTheSameBits) {
   }
 }
 
+TEST_P(NetworkEncoderTest, ShowsTheSameHeads) {
+  Engine engine(options(2));
+  Random random(3);
+  for (const NumberType type : {NumberType::float32, NumberType::bfloat16}) {
+    Pair pair(small(Norm::post, 0), random);
+    pair.encoder.set_precision(type);
+    pair.network.set_precision(type);
+    const Tokens tokens(random, 30, {20, 5});
+    const std::int64_t count = tokens.count();
+    const std::vector<std::int64_t> silenced = {1};
+    std::vector<Tensor<float, 2>> hidden, outputs, scaled;
+    std::vector<Tensor<float, 4>> weights;
+    const auto run = [&](const auto& model) {
+      hidden.emplace_back(Tensor<float, 2>::Shape{count, 24});
+      outputs.emplace_back(Tensor<float, 2>::Shape{count, 24});
+      scaled.emplace_back(Tensor<float, 2>::Shape{count, 24});
+      weights.emplace_back(Tensor<float, 4>::Shape{1, 3, count, count});
+      const std::vector<LayerProbabilities> probabilities = {{1, {.per_head = weights.back().view()}}};
+      const std::vector<LayerHeads> heads = {
+          {.layer = 0, .outputs = outputs.back().view(), .silenced = silenced, .scaled_outputs = scaled.back().view()}};
+      model.forward(engine, tokens.input(), hidden.back().view(), probabilities, heads);
+    };
+    run(pair.encoder);
+    run(pair.network);
+    EXPECT_TRUE(same_bits(hidden[1].view(), hidden[0].view()));
+    EXPECT_TRUE(same_bits(outputs[1].view(), outputs[0].view()));
+    EXPECT_TRUE(same_bits(scaled[1].view(), scaled[0].view()));
+    EXPECT_TRUE(same_bits(weights[1].view(), weights[0].view()));
+  }
+}
+
 TEST_P(NetworkEncoderTest, TrainsWithTheSameBits) {
   Engine engine(options(2));
   Random random(2);

@@ -203,6 +203,11 @@ TEST(Network, RefusesInputsThatDoNotFit) {
             "Network: positions has 0 entries, expected 2 (one for each id)");
   EXPECT_EQ(refusal([&] { network.forward(engine, {.ids = ids, .positions = ids}, hidden.view()); }),
             "Network: offsets is empty, expected [n + 1] entries from 0 to N");
+  const std::vector<LayerHeads> heads = {{.layer = 0}};
+  EXPECT_EQ(refusal([&] {
+              network.forward(engine, {.ids = ids, .positions = ids, .offsets = offsets}, hidden.view(), {}, heads);
+            }),
+            "Network: heads[0].layer is 0, expected 0 to -1");
 }
 
 }  // namespace headlight::test::network_test

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,11 @@ class HEADLIGHT_API Network : public Layer {
   // hidden [N, E]. input.positions are rows of the table of positions, and what heads are turned by; masks count the
   // tokens of a sequence. Lists of what the specification does not ask for may be empty. The rows of a sequence have
   // the same bits whatever stands beside it. Throws std::invalid_argument, before anything is written; OutOfMemory.
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
+  //
+  // The two lists ask for softmax weights and heads of blocks, as those of Encoder::forward() do; what heads give is
+  // [N, heads · head_dim] there.
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+               std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
 
   // Training: the same, keeping what backward() needs; with Checkpoint::layer_input, or every_k_layers, the input of
   // every block. `saved` has activations of float32, and its attention no shards.

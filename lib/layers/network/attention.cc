@@ -1,5 +1,8 @@
 #include "headlight/attention.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "headlight/attention_backward.h"
 #include "headlight/head_rows.h"
 #include "headlight/normalization.h"
@@ -22,6 +25,16 @@ MutableTypedView<4> one_sample_of_heads(const MutableTypedView<2>& rows, std::in
           rows.data,
           {1, rows.extent(0), rows.extent(1) / head_dim, head_dim},
           {rows.extent(0) * rows.stride(0), rows.stride(0), head_dim, 1}};
+}
+
+// Zeros of any type are zero bytes.
+void silence(std::span<const std::int64_t> heads, const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
+  const std::size_t bytes = static_cast<std::size_t>(head_dim) * bytes_of(rows.type);
+  for (const std::int64_t head : heads) {
+    for (std::int64_t t = 0; t < rows.extent(0); ++t) {
+      std::memset(kernels::numbers_behind(rows.data, t * rows.stride(0) + head * head_dim, rows.type), 0, bytes);
+    }
+  }
 }
 
 AttentionShape shape_of(const AttentionSpec& spec, std::int64_t tokens) noexcept {
@@ -136,8 +149,22 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
   };
   AttentionOptions asked = options(call);
   if (call.is_training()) asked.log_sum_exp = log_sum_exp(call);
+  asked.probabilities = call.probabilities(block_);
+  const LayerHeads wanted = call.heads(block_);
+  // Whoever asks for the heads has them in float32. What reads them next rounds those, to the same bits.
+  const View<float, 2> first = wanted.outputs ? wanted.outputs : wanted.scaled_outputs;
+  const MutableTypedView<2> out = call.at(output(), rows);
+  const MutableTypedView<2> written = first ? MutableTypedView<2>(first) : out;
   attention(call.engine(), heads(0, of_query), heads(of_query, of_key), heads(of_query + of_key, of_key),
-            one_sample_of_heads(call.at(output(), rows), spec_.head_dim), asked);
+            one_sample_of_heads(written, spec_.head_dim), asked);
+  silence(wanted.silenced, written, spec_.head_dim);
+  const auto copy_to = [&](const MutableTypedView<2>& to) {
+    if (to && to.data != written.data) {
+      head_rows(call.engine(), by_heads(written, spec_.head_dim), by_heads(to, spec_.head_dim), {});
+    }
+  };
+  copy_to(out);
+  copy_to(wanted.scaled_outputs);  // each head is a part of what is concatenated
 }
 
 void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
@@ -154,12 +181,15 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
                      gradient(output()), gradients, options(call));
 }
 
+// With what copies heads that somebody asks for.
 std::size_t AttentionOperation::workspace_bytes(const Engine& engine, std::int64_t rows) const {
-  return headlight::workspace_bytes(engine, shape_of(spec_, rows));
+  return std::max(headlight::workspace_bytes(engine, shape_of(spec_, rows)),
+                  rows_workspace_bytes(engine, output().columns));
 }
 
 void AttentionOperation::reserve(Engine& engine, std::int64_t rows) const {
   headlight::reserve(engine, shape_of(spec_, rows));
+  reserve_rows(engine, output().columns);
 }
 
 }  // namespace headlight::layers

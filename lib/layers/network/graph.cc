@@ -307,6 +307,20 @@ View<float, 2> GraphCall::floats(const Slice& slice, const RowRange& rows) const
   return slice ? floats_of(at(slice, rows)) : View<float, 2>();
 }
 
+Probabilities GraphCall::probabilities(std::int64_t block) const noexcept {
+  for (const LayerProbabilities& wanted : outputs_.probabilities) {
+    if (wanted.layer == block) return wanted.probabilities;
+  }
+  return {};
+}
+
+LayerHeads GraphCall::heads(std::int64_t block) const noexcept {
+  for (const LayerHeads& wanted : outputs_.heads) {
+    if (wanted.layer == block) return wanted;
+  }
+  return {};
+}
+
 template <class Function>
 void Graph::for_each_operation(const Run& some, std::int64_t tokens, Function function) const {
   const std::int64_t at_once = rows_at_once(tokens);
@@ -332,10 +346,12 @@ void Graph::run_forward(const GraphCall& call, const Run& some) const {
   });
 }
 
-void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
+void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+                    const LayerOutputs& outputs) const {
   const BufferPlaces buffers = places(engine, hidden.extent(0));
   const runtime::Scratch memory(engine, buffers.bytes, kNetworkName);
-  run_forward(GraphCall(engine, *this, input, hidden, {.buffers = memory.data()}, buffers), all_operations());
+  run_forward(GraphCall(engine, *this, input, hidden, {.buffers = memory.data()}, buffers, {}, outputs),
+              all_operations());
 }
 
 std::size_t Graph::workspace_bytes(const Engine& engine, std::int64_t tokens) const {

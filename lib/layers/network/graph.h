@@ -97,12 +97,26 @@ struct GraphMemory {
   std::byte* gradients = nullptr;      // on the way back
 };
 
+// What a forward pass writes out of layers.
+struct LayerOutputs {
+  std::span<const LayerProbabilities> probabilities{};
+  std::span<const LayerHeads> heads{};
+};
+
 // A pass, as operations see it.
 class GraphCall {
  public:
   GraphCall(Engine& engine, const Graph& graph, const EncoderInput& input, View<float, 2> hidden,
-            const GraphMemory& memory, const BufferPlaces& places, const TrainingStep& step = {}) noexcept
-      : engine_(engine), graph_(graph), input_(input), hidden_(hidden), memory_(memory), places_(places), step_(step) {}
+            const GraphMemory& memory, const BufferPlaces& places, const TrainingStep& step,
+            const LayerOutputs& outputs) noexcept
+      : engine_(engine),
+        graph_(graph),
+        input_(input),
+        hidden_(hidden),
+        memory_(memory),
+        places_(places),
+        step_(step),
+        outputs_(outputs) {}
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const EncoderInput& input() const noexcept { return input_; }
@@ -113,6 +127,9 @@ class GraphCall {
   // Those rows of a slice; of one that is not given, nothing.
   [[nodiscard]] MutableTypedView<2> at(const Slice& slice, const RowRange& rows) const noexcept;
   [[nodiscard]] View<float, 2> floats(const Slice& slice, const RowRange& rows) const noexcept;
+  // What is to be written out of a block's attention.
+  [[nodiscard]] Probabilities probabilities(std::int64_t block) const noexcept;
+  [[nodiscard]] LayerHeads heads(std::int64_t block) const noexcept;
   // On the way back: the gradient of those rows.
   [[nodiscard]] View<float, 2> gradient(const Slice& slice, const RowRange& rows) const noexcept;
   // What is dropped there in this step; nothing outside of training.
@@ -128,6 +145,7 @@ class GraphCall {
   GraphMemory memory_;
   const BufferPlaces& places_;
   TrainingStep step_;
+  LayerOutputs outputs_;
 };
 
 // What computes one value from others.
@@ -204,7 +222,7 @@ class Graph {
   // Throws std::invalid_argument where there are no gradients to add to.
   void check_training();
 
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const LayerOutputs& outputs) const;
   // The same in training, keeping kept_bytes() for backward(): with `keeps_blocks` all that it reads, else what blocks
   // begin with.
   struct Training {

@@ -189,7 +189,7 @@ void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hi
   const runtime::Scratch of_block(engine, keeps ? 0 : bytes_of(largest_block_, tokens), kNetworkName);
   const GraphMemory lent = {
       .buffers = memory.data(), .kept = training.kept, .kept_of_block = keeps ? nullptr : of_block.data()};
-  run_forward(GraphCall(engine, *this, input, hidden, lent, buffers, training.step), all_operations());
+  run_forward(GraphCall(engine, *this, input, hidden, lent, buffers, training.step, {}), all_operations());
 }
 
 void Graph::run_backward(const GraphCall& call, const Run& some) const {
@@ -226,7 +226,7 @@ void Graph::backward(Engine& engine, const EncoderInput& input, const Training& 
                             .kept = training.kept,
                             .kept_of_block = keeps ? nullptr : of_block.data(),
                             .gradients = gradients.data()};
-  const GraphCall call(engine, *this, input, hidden, lent, buffers, training.step);
+  const GraphCall call(engine, *this, input, hidden, lent, buffers, training.step, {});
   const RowRange all = call.all_rows();
   ops::scale_rows(engine, hidden_gradient, 1.0f, {}, call.gradient(operations_.back()->output(), all));
   if (keeps || blocks_.empty()) return run_backward(call, all_operations());

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "layers/layer_names.h"
+#include "layers/layer_outputs.h"
 #include "layers/network/graph.h"
 #include "layers/network/parts.h"
 #include "layers/saved_state.h"
@@ -12,6 +13,23 @@
 #include "ops/check.h"
 
 namespace headlight {
+
+namespace {
+
+class HeadsOfNetwork final : public layers::HeadShapes {
+ public:
+  explicit HeadsOfNetwork(const NetworkSpec& spec) noexcept : spec_(spec) {}
+  [[nodiscard]] std::int64_t layers() const noexcept override { return static_cast<std::int64_t>(spec_.blocks.size()); }
+  [[nodiscard]] layers::HeadShape at(std::int64_t layer) const noexcept override {
+    const AttentionSpec& attention = spec_.blocks[static_cast<std::size_t>(layer)].attention;
+    return {attention.heads, attention.head_dim};
+  }
+
+ private:
+  const NetworkSpec& spec_;
+};
+
+}  // namespace
 
 struct Network::State {
   NetworkSpec spec;
@@ -51,9 +69,11 @@ void Network::check(const EncoderInput& input, const View<float, 2>& hidden) con
   ops::check_offsets(layers::kNetworkName, "offsets", input.offsets, tokens, "N");
 }
 
-void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
+void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+                      std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
   check(input, hidden);
-  if (hidden.extent(0) > 0) state_->graph.forward(engine, input, hidden);
+  layers::check_layer_outputs(layers::kNetworkName, HeadsOfNetwork(state_->spec), input, hidden, probabilities, heads);
+  if (hidden.extent(0) > 0) state_->graph.forward(engine, input, hidden, {probabilities, heads});
 }
 
 void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,

@@ -204,6 +204,7 @@ class AttentionOperation final : public Operation {
                      const Slice& query_key_value, const Slice& log_sum_exp, const Slice& out)
       : Operation(out, {query_key_value}, -1),
         spec_(spec),
+        block_(dropout.part),
         sinks_(sinks),
         dropout_(dropout),
         log_sum_exp_(log_sum_exp) {}
@@ -221,6 +222,7 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] View<float, 3> log_sum_exp(const GraphCall& call) const noexcept;
 
   AttentionSpec spec_;
+  std::int64_t block_;
   VectorParameter* sinks_;
   DropoutPlace dropout_;
   Slice log_sum_exp_;
