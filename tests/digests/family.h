@@ -45,8 +45,10 @@ void digest_rows(DigestCase& c);
 void digest_row_gradients(DigestCase& c);
 void digest_layers(DigestCase& c);
 void digest_training(DigestCase& c);
+void digest_block_rows(DigestCase& c);
+void digest_block_row_gradients(DigestCase& c);
 
-inline constexpr std::array<DigestFamily, 9> kDigestFamilies = {{
+inline constexpr std::array<DigestFamily, 11> kDigestFamilies = {{
     {"attention", 1000, 36, digest_attention},
     {"attention_stream", 2000, 6, digest_attention_stream},
     {"attention_backward", 3000, 22, digest_attention_backward},
@@ -56,6 +58,8 @@ inline constexpr std::array<DigestFamily, 9> kDigestFamilies = {{
     {"row_gradients", 7000, 10, digest_row_gradients},
     {"layers", 8000, 10, digest_layers},
     {"training", 9000, 8, digest_training},
+    {"block_rows", 10000, 8, digest_block_rows},
+    {"block_row_gradients", 11000, 6, digest_block_row_gradients},
 }};
 
 }  // namespace headlight::test

@@ -1,8 +1,8 @@
 // Operations on rows: softmax, normalisation, activations, embedding, pooling, dropout, cross-entropy.
 #include <vector>
 
-#include "digests/draws.h"
 #include "digests/family.h"
+#include "digests/rows_draws.h"
 #include "headlight/activation.h"
 #include "headlight/dropout.h"
 #include "headlight/loss.h"
@@ -11,42 +11,7 @@
 namespace headlight::test {
 namespace rows_family {
 
-// The sizes, memory and numbers of a case.
-struct Rows {
-  explicit Rows(DigestCase& c_) : c(c_) {
-    count = c.random.once_in(3) ? c.random.integer(0, 5) : c.random.integer(6, 90);
-    width = c.random.once_in(4) ? c.random.integer(1, 17) : c.random.integer(1, c.random.once_in(5) ? 1300 : 300);
-    c.words << " rows=" << count << " width=" << width;
-  }
-
-  View<float, 2> empty() { return memory.rows(c.random, count, width); }
-  View<float, 2> filled(float scale = 1.0f) { return filled(count, scale); }
-  View<float, 2> filled(std::int64_t rows, float scale) {
-    const View<float, 2> view = memory.rows(c.random, rows, width);
-    fill(c.random, view, scale);
-    if (c.random.once_in(16)) {
-      put_specials(c.random, view);
-      c.words << " specials";
-    }
-    return view;
-  }
-  std::span<float> vector() {
-    const View<float, 1> view(memory.floats(width), {width});
-    fill(c.random, view);
-    return {view.data, static_cast<std::size_t>(width)};
-  }
-  // Into a fresh place or, now and then, into x.
-  View<float, 2> beside_or(View<float, 2> x) { return c.random.once_in(4) ? x : empty(); }
-  std::vector<std::int64_t> numbers(std::int64_t least, std::int64_t most) {
-    std::vector<std::int64_t> drawn(static_cast<std::size_t>(count));
-    for (std::int64_t& number : drawn) number = c.random.integer(least, most);
-    return drawn;
-  }
-
-  DigestCase& c;
-  DigestMemory memory;
-  std::int64_t count = 0, width = 0;
-};
+using Rows = DigestRows;
 
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh};
 constexpr float kScales[] = {1.0f, 1.0f, 4.0f, 30.0f, 1e-3f};
