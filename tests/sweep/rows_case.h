@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headlight/activation.h"
+#include "headlight/head_rows.h"
 #include "headlight/number_type.h"
 #include "support/guarded_rows.h"
 #include "sweep/case.h"
@@ -22,6 +23,9 @@ class RowsCase : public Case {
     groups = std::max<std::int64_t>(groups, 1);
     tables = std::clamp<std::int64_t>(tables, 1, 8);
     if (!(probability >= 0 && probability < 1)) probability = 0;
+    heads = std::clamp<std::int64_t>(heads, 1, columns);
+    while (columns % heads != 0) --heads;
+    dims = std::clamp<std::int64_t>(dims / 2 * 2, 0, columns / heads);
   }
 
   // The same case with other numbers.
@@ -39,6 +43,11 @@ class RowsCase : public Case {
   std::int64_t groups = 1;  // pooled sequences, or rows of a table
   std::int64_t tables = 1;  // of embeddings
   Activation activation = Activation::none;
+  bool one_plus = false;   // of a weight
+  std::int64_t heads = 1;  // of a row
+  std::int64_t dims = 0;   // of a head, that are turned
+  NormKind norm = NormKind::none;
+  RotaryPairing pairing = RotaryPairing::halves;
   // Of x, of the other matrix (a residual, a gradient), of y and of a table, in a call beside that of float32.
   std::array<NumberType, 4> types = {};
 
@@ -58,6 +67,13 @@ class RowsCase : public Case {
     fields.number("groups", groups, std::int64_t{1});
     fields.number("tables", tables, std::int64_t{1});
     fields.choice("activation", activation, kActivations);
+    static constexpr const char* kNorms[] = {"none", "layer", "rms"};
+    static constexpr const char* kPairings[] = {"halves", "interleaved"};
+    fields.flag("one_plus", one_plus);
+    fields.number("heads", heads, std::int64_t{1});
+    fields.number("dims", dims, std::int64_t{0});
+    fields.choice("norm", norm, kNorms);
+    fields.choice("pairing", pairing, kPairings);
     static constexpr const char* kTypes[] = {"float32", "bfloat16", "float16"};
     static constexpr const char* kMatrices[] = {"x", "other", "y", "table"};
     for (std::size_t n = 0; n < types.size(); ++n) fields.choice(kMatrices[n], types[n], kTypes);
@@ -72,7 +88,8 @@ struct RowsInput {
         other(c.rows, c.columns, gap, side),
         table(c.groups, c.columns, gap, side),
         weight(1, c.columns, 0, side),
-        bias(1, c.columns, 0, side) {
+        bias(1, c.columns, 0, side),
+        angles(c.rows, c.dims, gap, side) {
     test::Random random(c.seed);
     x.fill(random, c.size);
     for (test::GuardedRows* each : {&other, &table, &weight, &bias}) each->fill(random);
@@ -84,13 +101,14 @@ struct RowsInput {
       labels.push_back(random.once_in(5) ? -100 : random.integer(0, c.columns - 1));
     }
     for (std::int64_t s = 0; s <= c.groups; ++s) offsets.push_back(random.integer(0, c.rows));
+    angles.fill(random);
     offsets.front() = 0;
     offsets.back() = c.rows;
     std::sort(offsets.begin(), offsets.end());
   }
 
   test::Against side;
-  test::GuardedRows x, other, table, weight, bias;
+  test::GuardedRows x, other, table, weight, bias, angles;
   std::vector<std::int64_t> ids, labels, offsets;
 };
 
@@ -103,12 +121,13 @@ struct RowsNumbers {
         table(in.table.to<Scalar>()),
         weight(in.weight.to<Scalar>()),
         bias(in.bias.to<Scalar>()),
+        angles(in.angles.to<Scalar>()),
         given(in) {}
   [[nodiscard]] View<const Scalar, 2> other_if(bool is) const { return is ? other.view() : View<const Scalar, 2>(); }
   [[nodiscard]] View<const Scalar, 1> weight_if(bool is) const { return vector(weight, is); }
   [[nodiscard]] View<const Scalar, 1> bias_if(bool is) const { return vector(bias, is); }
 
-  Tensor<Scalar, 2> x, other, table, weight, bias;
+  Tensor<Scalar, 2> x, other, table, weight, bias, angles;
   const RowsInput& given;
 
  private:

@@ -1,9 +1,8 @@
 // Row-wise operations and their gradients: the twin, the same bits on several workers, without gaps and in place, and
 // over matrices of 16 bits those of float32, rounded.
 #include "support/compare.h"
+#include "sweep/block_rows_operations.h"
 #include "sweep/plain_errors.h"
-#include "sweep/rows_operations.h"
-#include "sweep/rows_typed.h"
 
 namespace headlight::sweep {
 namespace {
@@ -101,7 +100,7 @@ template <class Operation>
 void RowsSweep<Operation>::expect_near_the_truth(Report& report, Truth<Operation>& truth,
                                                  const Written& written) const {
   if (Operation::kSizesAreErrors) {
-    for (std::int64_t n = 0; n < rows; ++n) {
+    for (std::int64_t n = 0; n < Operation::rows(*this); ++n) {
       for (std::int64_t e = 0; e < columns; ++e) {
         const double error = std::abs(static_cast<double>(written.y.view()(n, e)) - truth.truth.y(n, e));
         if (error <= truth.sizes.y(n, e)) continue;
@@ -210,6 +209,12 @@ std::unique_ptr<Case> draw(const char* name, test::Random& random) {
   made->groups = random.integer(1, 12);
   if (random.once_in(2)) made->tables = random.integer(1, 8);
   made->activation = static_cast<Activation>(random.integer(0, static_cast<int>(kLastActivation)));
+  made->one_plus = random.once_in(2);
+  made->heads = random.integer(1, 12);
+  if (!random.once_in(4)) made->dims = random.once_in(3) ? random.integer(0, made->columns) : made->columns;
+  made->norm = static_cast<NormKind>(random.integer(0, 2));
+  made->pairing = static_cast<RotaryPairing>(random.integer(0, 1));
+  made->make_valid();
   if (random.once_in(2)) {
     for (NumberType& type : made->types) type = static_cast<NumberType>(random.integer(0, 2));
   }
@@ -230,6 +235,12 @@ constexpr sweep::Operation kOperations[] = {
     {"mean_pool_backward", 1, make<MeanPoolBackward>, draw<MeanPoolBackward>},
     {"bias_backward", 1, make<BiasBackward>, draw<BiasBackward>},
     {"cross_entropy", 1, make<CrossEntropyRows>, draw<CrossEntropyRows>},
+    {"rms_norm", 1, make<RmsNorm>, draw<RmsNorm>},
+    {"rms_norm_backward", 1, make<RmsNormBackward>, draw<RmsNormBackward>},
+    {"gate", 1, make<Gate>, draw<Gate>},
+    {"gate_backward", 1, make<GateBackward>, draw<GateBackward>},
+    {"head_rows", 1, make<HeadRows>, draw<HeadRows>},
+    {"head_rows_backward", 1, make<HeadRowsBackward>, draw<HeadRowsBackward>},
 };
 
 }  // namespace
