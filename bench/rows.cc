@@ -1,5 +1,5 @@
-// Softmax, layer normalisation and activations of whole matrices: elements a nanosecond, and bytes a second beside what
-// reading the input alone reaches.
+// Softmax, normalisations, activations, gates and turned heads of whole matrices: elements a nanosecond, and bytes a
+// second beside what reading the input alone reaches.
 #include <cmath>
 #include <memory>
 
@@ -10,9 +10,12 @@
 #include "harness/suite.h"
 #include "headlight/activation.h"
 #include "headlight/dropout.h"
+#include "headlight/gate.h"
+#include "headlight/head_rows.h"
 #include "headlight/normalization.h"
 #include "reference/activation.h"
 #include "reference/normalization.h"
+#include "reference/rotary.h"
 
 namespace headlight::bench {
 namespace {
@@ -100,11 +103,77 @@ Work layer_norm_work(std::int64_t rows, std::int64_t columns, bool with_residual
   return work;
 }
 
+Work rms_norm_work(std::int64_t rows, std::int64_t columns, bool with_added, Engine& engine) {
+  const auto operands = std::make_shared<Operands>(rows, columns, with_added);
+  Work work = row_work(operands);
+  work.element_operations = kRmsNormOperations + (with_added ? 1 : 0);
+  work.run = [operands, &engine] {
+    RmsNormOptions options = {.weight = {operands->weight.begin(), operands->weight.end()}};
+    if (operands->residual.size() > 0) options.added = operands->residual;
+    rms_norm(engine, operands->x, operands->y, options);
+  };
+  work.is_right = [operands] {
+    Tensor<double, 1> weight(operands->weight.shape());
+    std::copy(operands->weight.begin(), operands->weight.end(), weight.begin());
+    return rows_are_right(*operands, [&](View<const double, 2> x, View<const double, 2> added, View<double, 2> y) {
+      reference::rms_norm<double>(x, weight, false, 1e-6, added, y);
+    });
+  };
+  return work;
+}
+
+// The residual is what the activation is multiplied by.
+Work gate_work(std::int64_t rows, std::int64_t columns, Engine& engine) {
+  const auto operands = std::make_shared<Operands>(rows, columns, true);
+  Work work = row_work(operands);
+  work.element_operations = kSiluOperations + 1;
+  work.run = [operands, &engine] { gate(engine, Activation::silu, operands->x, operands->residual, operands->y); };
+  work.is_right = [operands] {
+    return rows_are_right(*operands, [](View<const double, 2> a, View<const double, 2> b, View<double, 2> y) {
+      for (std::int64_t row = 0; row < 2; ++row) {
+        for (std::int64_t j = 0; j < a.extent(1); ++j) y(row, j) = reference::silu(a(row, j)) * b(row, j);
+      }
+    });
+  };
+  return work;
+}
+
+// Rows of heads of that many numbers, all of them turned; with a norm or none.
+Work head_rows_work(std::int64_t rows, std::int64_t columns, std::int64_t head_dim, NormKind norm,
+                    RotaryPairing pairing, Engine& engine) {
+  const auto operands = std::make_shared<Operands>(rows, columns, false);
+  const auto angles = std::make_shared<Tensor<float, 2>>(filled<2>({rows, head_dim}, 5));
+  Work work = row_work(operands);
+  work.reads = reads_of(operands->x, *angles);
+  work.element_operations = kRotationOperations + (norm == NormKind::none ? 0 : kRmsNormOperations);
+  const auto heads = [=](Tensor<float, 2>& of) {
+    return View<float, 3>(of.data(), {rows, columns / head_dim, head_dim});
+  };
+  work.run = [=, &engine] {
+    head_rows(engine, heads(operands->x), heads(operands->y), {.norm = norm, .rotation = {*angles, pairing}});
+  };
+  work.is_right = [=] {
+    return rows_are_right(*operands, [&](View<const double, 2> x, View<const double, 2>, View<double, 2> y) {
+      Tensor<double, 3> from({2, columns / head_dim, head_dim}), to(from.shape());
+      Tensor<double, 2> turns({2, head_dim});
+      for (std::int64_t row = 0; row < 2; ++row) {
+        for (std::int64_t j = 0; j < columns; ++j) from.data()[row * columns + j] = x(row, j);
+        for (std::int64_t j = 0; j < head_dim; ++j) turns(row, j) = (*angles)(row == 0 ? 0 : rows - 1, j);
+      }
+      reference::head_rows<double>(
+          from, {.norm = norm, .epsilon = 1e-6, .cosines_and_sines = turns.view(), .pairing = pairing}, to);
+      for (std::int64_t n = 0; n < to.size(); ++n) y(n / columns, n % columns) = to.data()[n];
+    });
+  };
+  return work;
+}
+
 Work activation_work(Activation activation, std::int64_t rows, std::int64_t columns, Engine& engine) {
   const auto operands = std::make_shared<Operands>(rows, columns, false);
   Work work = row_work(operands);
   work.element_operations = activation == Activation::gelu        ? kGeluOperations
                             : activation == Activation::gelu_tanh ? kGeluTanhOperations
+                            : activation == Activation::silu      ? kSiluOperations
                                                                   : kReluOperations;
   work.run = [operands, activation, &engine] { activate(engine, activation, operands->x, operands->y); };
   work.is_right = [operands, activation] {
@@ -189,9 +258,34 @@ void append_narrow_cases(std::vector<Case>& all) {
   }
 }
 
+void append_block_cases(std::vector<Case>& all) {
+  const auto append = [&](const char* name, std::int64_t rows, std::int64_t columns, auto make) {
+    all.push_back({case_name(name, "/", rows, "x", columns),
+                   [=](const CaseContext& context) { return make(rows, columns, context.engine); }, rows == 128,
+                   rows == 16});
+  };
+  for (const auto& [rows, columns] : {std::pair{16, 128}, {128, 768}, {4096, 768}, {4096, 2048}}) {
+    append("rms_norm", rows, columns,
+           [](auto n, auto width, Engine& engine) { return rms_norm_work(n, width, false, engine); });
+    append("rms_norm_added", rows, columns,
+           [](auto n, auto width, Engine& engine) { return rms_norm_work(n, width, true, engine); });
+    append("gate_silu", rows, columns, gate_work);
+    append("rotate", rows, columns, [](auto n, auto width, Engine& engine) {
+      return head_rows_work(n, width, 64, NormKind::none, RotaryPairing::halves, engine);
+    });
+    append("rotate_interleaved", rows, columns, [](auto n, auto width, Engine& engine) {
+      return head_rows_work(n, width, 64, NormKind::none, RotaryPairing::interleaved, engine);
+    });
+    append("head_rows_rms", rows, columns, [](auto n, auto width, Engine& engine) {
+      return head_rows_work(n, width, 64, NormKind::rms, RotaryPairing::halves, engine);
+    });
+  }
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   append_narrow_cases(all);
+  append_block_cases(all);
   for (const auto& [rows, columns, quick] :
        {std::tuple{16, 64, false}, {128, 128, false}, {512, 512, true}, {4096, 4096, false}}) {
     const bool smoke = rows == 16;
@@ -200,8 +294,10 @@ std::vector<Case> cases() {
                      return softmax_work(rows, columns, context.engine);
                    },
                    quick, smoke});
-    for (const auto& [name, activation] :
-         {std::pair{"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}, {"relu", Activation::relu}}) {
+    for (const auto& [name, activation] : {std::pair{"gelu", Activation::gelu},
+                                           {"gelu_tanh", Activation::gelu_tanh},
+                                           {"silu", Activation::silu},
+                                           {"relu", Activation::relu}}) {
       all.push_back({case_name(name, "/", rows, "x", columns),
                      [rows = rows, columns = columns, activation = activation](const CaseContext& context) {
                        return activation_work(activation, rows, columns, context.engine);

@@ -21,6 +21,10 @@ inline constexpr int kSoftmaxOperations = 1 + (3 + kExp2NonpositiveOperations) +
 // lib/kernels/rows/layer_norm-inl.h: sum; distance, its sum and sum of squares; two differences, product, weight and
 // bias. A residual is one more.
 inline constexpr int kLayerNormOperations = 1 + 3 + 4;
+// lib/kernels/rows/rms_norm-inl.h: sum of squares; product and weight.
+inline constexpr int kRmsNormOperations = 1 + 2;
+// lib/kernels/rows/head_rows-inl.h: two products of each number, a sum.
+inline constexpr int kRotationOperations = 2;
 // lib/kernels/rows/optimizer_kernels.cc
 inline constexpr int kAdamWOperations = 12;
 

@@ -114,9 +114,9 @@ HEADLIGHT_API void mean_pool_backward(Engine& engine, View<const float, 2> x, st
                                       View<const float, 2> out_gradient, View<float, 2> x_gradient, bool l2_normalize);
 
 // What any of these, and of gate.h, rotary.h and head_rows.h, whose tensors are not all float32 takes from the engine
-// for rows of so many numbers, beside what sums over rows take: at most four buffers a thread, of 9 KiB or one row
-// each, which stay in the first-level cache. And taking it now, so that not even the first call allocates;
-// reserve_rows() throws OutOfMemory.
+// for rows of so many numbers, beside what sums over rows and a gradient's 1 + weight take: at most four buffers a
+// thread, of 9 KiB or one row each, which stay in the first-level cache. (head_rows_backward() takes it in any type.)
+// And taking it now, so that not even the first call allocates; reserve_rows() throws OutOfMemory.
 [[nodiscard]] HEADLIGHT_API std::size_t rows_workspace_bytes(const Engine& engine, std::int64_t columns) noexcept;
 HEADLIGHT_API void reserve_rows(Engine& engine, std::int64_t columns);
 

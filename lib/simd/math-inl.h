@@ -226,8 +226,8 @@ HEADLIGHT_INLINE Vec gelu_tanh_derivative(Vec x) {
   return select(less(x, zero()), d, sub(one, d));
 }
 
-// x σ(x) = x / (1 + e⁻ˣ): at most 2.5 ULP for x ≥ 0 and 4 ULP for −1 ≤ x < 0; a relative error of at most 4e-6 below,
-// down to 1e-36; exactly +0 for x ≤ −87 and −∞.
+// x σ(x) = x / (1 + e⁻ˣ): at most 2.5 ULP for x ≥ 0 and 3.5 ULP for −1 ≤ x < 0; a relative error of at most 2e-6 for
+// −30 ≤ x < −1 and of 5e-6 below, down to 1.5e-36; exactly +0 for x ≤ −87 and −∞.
 HEADLIGHT_INLINE Vec silu(Vec x) {
   // = max(x, 0) − a t / (1 + t), a = |x|, t = e⁻ᵃ: nothing cancels. No power becomes subnormal, as in gelu.
   const Vec a = abs_or_zero_from(x, 87.0f);

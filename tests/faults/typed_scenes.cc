@@ -6,6 +6,7 @@
 #include "faults/scene.h"
 #include "headlight/attention.h"
 #include "headlight/attention_backward.h"
+#include "headlight/head_rows.h"
 #include "headlight/normalization.h"
 #include "support/random.h"
 
@@ -70,6 +71,30 @@ class RowGradientsScene : public WithRows {
   std::vector<float> bias_gradient_ = std::vector<float>(kColumns, 2.0f);
 };
 
+// Beside buffers it takes memory for a weight of its own and for the gradient that is turned back.
+class HeadRowsScene : public WithRows {
+ public:
+  void call() override {
+    const auto heads = [](auto& rows) {
+      return View<std::remove_pointer_t<decltype(rows.data())>, 3>(rows.data(), {kRows, 12, 64});
+    };
+    head_rows_backward(engine_, heads(x_), heads(y_), {.x = heads(x_gradient_), .weight = weight_gradient_},
+                       {.norm = NormKind::rms, .weight = weight_, .one_plus_weight = true, .rotation = {angles_}});
+  }
+  std::uint64_t result() const override {
+    Digest digest;
+    add(digest, x_gradient_);
+    digest.add(std::span<const float>(weight_gradient_));
+    return digest.value();
+  }
+  std::uint64_t state() const override { return result(); }
+
+ private:
+  Tensor<Float16, 2> x_gradient_ = drawn<Float16, 2>(random_, {kRows, kColumns});
+  Tensor<float, 2> angles_ = drawn<float, 2>(random_, {kRows, 64});
+  std::vector<float> weight_ = std::vector<float>(64, 0.5f), weight_gradient_ = std::vector<float>(64, 1.0f);
+};
+
 // The gradient of query is of 16 bits, so that its sums are scratch memory, too; `Operand` is what decides which
 // kernels compute.
 template <StoredNumber Operand>
@@ -112,6 +137,7 @@ std::span<const NamedScene> typed_scenes() {
   static constexpr NamedScene kScenes[] = {
       {"softmax, float16 to bfloat16", make_scene<RowsScene>},
       {"layer_norm_backward over 16 bits", make_scene<RowGradientsScene>},
+      {"head_rows_backward over 16 bits", make_scene<HeadRowsScene>},
       {"attention_backward over float16", make_scene<BackwardScene<Float16>>},
       {"attention_backward over bfloat16", make_scene<BackwardScene<BFloat16>>},
   };

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "headlight/gate.h"
 #include "headlight/gemm.h"
+#include "headlight/head_rows.h"
 #include "headlight/layers.h"
 #include "headlight/loss.h"
 #include "headlight/normalization.h"
@@ -66,6 +68,25 @@ void visit_rows(const Visit& visit) {
       layer_norm_backward(engine, x, y_gradient, {.x = x_gradient, .weight = sums, .bias = more_sums},
                           {.epsilon = 1e-12f});
     });
+    visit("rms_norm of " + name, [&](Engine& engine) {
+      rms_norm(engine, x, y, {.weight = weight, .epsilon = 1e-12f});
+      rms_norm_backward(engine, x, y_gradient, {.x = x_gradient, .weight = sums}, {.epsilon = 1e-12f});
+    });
+    visit("gate of " + name, [&](Engine& engine) {
+      gate(engine, Activation::silu, x, y_gradient, y);
+      Tensor<float, 2> other_gradient(x.shape());
+      gate_backward(engine, Activation::silu, x, y_gradient, y, x_gradient, other_gradient);
+    });
+    for (const NormKind norm : {NormKind::none, NormKind::layer, NormKind::rms}) {
+      visit("head_rows of " + name, [&](Engine& engine) {
+        const auto heads = [&](Tensor<float, 2>& rows) { return View<float, 3>(rows.data(), {9, 1, columns}); };
+        const View<const float, 3> dy(y_gradient.data(), {9, 1, columns});
+        const View<const float, 2> angles(y_gradient.data(), {9, columns / 2 * 2}, {columns, 1});
+        const HeadRowsOptions options = {.norm = norm, .epsilon = 1e-12f, .rotation = {angles}};
+        head_rows(engine, heads(x), heads(y), options);
+        head_rows_backward(engine, heads(x), dy, {.x = heads(x_gradient)}, options);
+      });
+    }
     const std::vector<std::int64_t> offsets = {0, 3, 3, 9};
     Tensor<float, 2> pooled({3, columns});
     visit("mean_pool of " + name, [&](Engine& engine) {

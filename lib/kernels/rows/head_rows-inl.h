@@ -96,6 +96,8 @@ HEADLIGHT_INLINE void inverse_root_mean_squares(const kernels::HeadRowsArguments
   for (std::int64_t h = 0; h < heads; ++h) {
     inverses[h] = dot_of_rows(x + h * a.head_dim, x + h * a.head_dim, a.head_dim);
   }
+  // A lane that belongs to none divides by something else than 0.
+  for (std::int64_t h = heads; h < round_up(heads, kLanes); ++h) inverses[h] = 1.0f;
   for (std::int64_t h = 0; h < heads; h += kLanes) {
     const Vec mean = div(load(inverses + h), broadcast(static_cast<float>(a.head_dim)));
     store(div(broadcast(1.0f), sqrt(add(mean, broadcast(a.epsilon)))), inverses + h);
@@ -105,7 +107,7 @@ HEADLIGHT_INLINE void inverse_root_mean_squares(const kernels::HeadRowsArguments
 inline void head_rows(const kernels::HeadRowsArguments& a) noexcept {
   const Vec sign = broadcast(a.inverse ? -1.0f : 1.0f);
   const NormWeight weight(a.weight, a.one_plus_weight);
-  alignas(64) float inverses[kHeadsTogether] = {};
+  alignas(64) float inverses[kHeadsTogether];
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const float* const angles = a.dims > 0 ? a.angles.row(row) : nullptr;
     const float* x = a.x.row(row);

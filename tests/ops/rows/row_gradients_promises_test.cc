@@ -3,7 +3,9 @@
 
 #include "gtest/gtest.h"
 #include "headlight/activation.h"
+#include "headlight/gate.h"
 #include "headlight/gemm.h"
+#include "headlight/head_rows.h"
 #include "headlight/loss.h"
 #include "headlight/normalization.h"
 #include "support/allocation_counter.h"
@@ -41,10 +43,24 @@ struct Work {
 using Operation = std::function<void(Engine&, Work&)>;
 
 std::vector<Operation> operations() {
+  constexpr std::int64_t kRows = Work::kRows, kHeadDim = 43;  // 9 heads
   const auto sums = [](Work& w) { return std::span<float>(w.sums.data(), static_cast<std::size_t>(w.sums.size())); };
   return {[](Engine& e, Work& w) { activate_backward(e, Activation::gelu, w.x, w.gradient, w.out); },
           [](Engine& e, Work& w) { softmax_backward(e, w.x, w.gradient, w.out); },
           [=](Engine& e, Work& w) { layer_norm_backward(e, w.x, w.gradient, {.x = w.out, .weight = sums(w)}); },
+          [=](Engine& e, Work& w) {
+            rms_norm_backward(e, w.x, w.gradient, {.x = w.out, .weight = sums(w)}, {.epsilon = 1e-5f});
+          },
+          [](Engine& e, Work& w) { gate_backward(e, Activation::silu, w.x, w.gradient, w.gradient, w.x, w.out); },
+          [=](Engine& e, Work& w) {
+            const auto heads = [](Tensor<float, 2>& rows) { return View<float, 3>(rows.data(), {kRows, 9, kHeadDim}); };
+            const View<float, 2> angles(w.gradient.data(), {kRows, 30}, {Work::kColumns, 1});
+            head_rows_backward(e, heads(w.x), heads(w.gradient), {.x = heads(w.out), .weight = sums(w).first(kHeadDim)},
+                               {.norm = NormKind::rms,
+                                .weight = {w.pooled.data(), kHeadDim},
+                                .one_plus_weight = true,
+                                .rotation = {angles}});
+          },
           [=](Engine& e, Work& w) { bias_backward(e, w.gradient, sums(w)); },
           [](Engine& e, Work& w) {
             const std::array<EmbeddingGradient, 1> tables = {EmbeddingGradient{w.table, w.ids}};

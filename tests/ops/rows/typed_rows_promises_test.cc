@@ -5,7 +5,9 @@
 #include "gtest/gtest.h"
 #include "headlight/activation.h"
 #include "headlight/dropout.h"
+#include "headlight/gate.h"
 #include "headlight/gemm.h"
+#include "headlight/head_rows.h"
 #include "headlight/normalization.h"
 #include "support/allocation_counter.h"
 #include "support/guarded_matrix.h"
@@ -44,6 +46,8 @@ TEST(TypedRowsMemory, NothingIsAllocatedAfterReserve) {
     for (const std::int64_t columns : {1, 700, 5000}) {
       const GuardedMatrix x(NumberType::bfloat16, 300, columns, 0, Against::back, random);
       const GuardedMatrix y(NumberType::float16, 300, columns, 0, Against::back, random);
+      const GuardedMatrix y_too(NumberType::float16, 300, columns, 0, Against::back, random);
+      const Tensor<float, 2> angles({300, columns / 2 * 2});
       const std::vector<std::int64_t> ids(300, 7);
       const std::array tables = {Embedding{x.const_view(), ids}};
       Tensor<float, 2> table({8, columns});
@@ -56,6 +60,14 @@ TEST(TypedRowsMemory, NothingIsAllocatedAfterReserve) {
       softmax(engine, x.const_view(), y.view());
       layer_norm(engine, x.const_view(), y.view(), {.residual = x.const_view()});
       layer_norm_backward(engine, x.const_view(), x.const_view(), {.x = y.view(), .residual = x.const_view()});
+      rms_norm(engine, x.const_view(), y.view(), {.added = x.const_view()});
+      rms_norm_backward(engine, x.const_view(), x.const_view(), {.x = y.view(), .residual = x.const_view()});
+      gate(engine, Activation::silu, x.const_view(), x.const_view(), y.view());
+      gate_backward(engine, Activation::silu, x.const_view(), x.const_view(), x.const_view(), y.view(), y_too.view());
+      const TypedView<3> heads(x.type(), x.const_view().data, {300, 1, columns});
+      const MutableTypedView<3> to(y.type(), y.view().data, {300, 1, columns});
+      head_rows(engine, heads, to, {.norm = NormKind::rms, .rotation = {angles}});
+      head_rows_backward(engine, heads, heads, {.x = to}, {.norm = NormKind::rms, .rotation = {angles}});
       dropout(engine, x.const_view(), y.view(), {}, x.const_view());
       embed(engine, tables, y.view());
       embed_backward(engine, x.const_view(), gradients);
