@@ -96,7 +96,7 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
   ops::check_view(layers::kNetworkName, "hidden_gradient", hidden_gradient);
   const std::array<std::int64_t, 2> expected = {tokens, state_->spec.width};
   ops::check_shape(layers::kNetworkName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
-  state_->graph.check_training();
+  state_->graph.parameters().check_training();
   if (tokens > 0) {
     state_->graph.backward(engine, input, {layers::keeps_linear(saved.checkpoint()), saved.data(), saved.call().step},
                            hidden_gradient);
@@ -116,13 +116,15 @@ std::size_t Network::workspace_bytes(const Engine& engine, std::int64_t tokens) 
 void Network::reserve(Engine& engine, std::int64_t tokens) const { state_->graph.reserve(engine, tokens); }
 
 void Network::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list, const Weights*) {
-  state_->graph.append_parameters(prefix, list);
+  state_->graph.parameters().append_to(prefix, list);
 }
 
-void Network::initialize_from(layers::Initializer& initializer) { state_->graph.initialize_from(initializer); }
+void Network::initialize_from(layers::Initializer& initializer) {
+  state_->graph.parameters().initialize_from(initializer);
+}
 
-void Network::set_open(bool open) noexcept { state_->graph.set_open(open); }
+void Network::set_open(bool open) noexcept { state_->graph.parameters().set_open(open); }
 
-void Network::make_gradients(bool wanted) { state_->graph.make_gradients(wanted); }
+void Network::make_gradients(bool wanted) { state_->graph.parameters().make_gradients(wanted); }
 
 }  // namespace headlight

@@ -9,7 +9,8 @@
 #include "headlight/attention.h"
 #include "headlight/head_rows.h"
 #include "headlight/layers/network_spec.h"
-#include "layers/network/graph.h"
+#include "layers/network/operation.h"
+#include "layers/network/parameters.h"
 
 namespace headlight::layers {
 

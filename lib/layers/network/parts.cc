@@ -29,8 +29,8 @@ std::vector<NamedRows> side_by_side(std::vector<std::pair<std::string, std::int6
 Parts::NormParameters Parts::norm_parameters(const std::string& name, const NormSpec& spec, std::int64_t width) {
   if (!spec) return {};
   NormParameters made;
-  made.weight = &graph_.add_vector({{name + ".weight", {0, width}}}, spec.one_plus_weight ? 0.0f : 1.0f);
-  if (spec.bias) made.bias = &graph_.add_vector({{name + ".bias", {0, width}}}, 0.0f);
+  made.weight = &graph_.parameters().add_vector({{name + ".weight", {0, width}}}, spec.one_plus_weight ? 0.0f : 1.0f);
+  if (spec.bias) made.bias = &graph_.parameters().add_vector({{name + ".bias", {0, width}}}, 0.0f);
   return made;
 }
 
@@ -39,7 +39,7 @@ VectorParameter* Parts::bias(const MatrixParameter& weight, bool wanted) {
   if (!wanted) return nullptr;
   std::vector<NamedRows> parts = weight.parts;
   for (NamedRows& part : parts) part.name = part.name.substr(0, part.name.rfind('.')) + ".bias";
-  return &graph_.add_vector(std::move(parts), 0.0f);
+  return &graph_.parameters().add_vector(std::move(parts), 0.0f);
 }
 
 Slice Parts::norm(const std::string& name, const NormSpec& spec, const Slice& x, const Slice& added) {
@@ -47,10 +47,10 @@ Slice Parts::norm(const std::string& name, const NormSpec& spec, const Slice& x,
   const NormParameters parameters = norm_parameters(name, spec, x.columns);
   // Layer normalisation has its residual before it: what comes behind it is added by itself.
   const bool joins = !added || spec.kind == NormKind::rms;
-  const Slice y = graph_.add_value(x.columns);
+  const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<NormOperation>(spec, parameters.weight, parameters.bias, x, joins ? added : Slice(), y);
   if (joins) return y;
-  const Slice sum = graph_.add_value(x.columns);
+  const Slice sum = graph_.operations().add_value(x.columns);
   graph_.add<ScaleOperation>(y, added, 1.0f, sum);
   return sum;
 }
@@ -58,22 +58,22 @@ Slice Parts::norm(const std::string& name, const NormSpec& spec, const Slice& x,
 Slice Parts::embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec) {
   const auto table = [&](const char* part, std::int64_t rows) -> MatrixParameter* {
     if (rows == 0) return nullptr;
-    return &graph_.add_matrix(width, {{name + "." + part + ".weight", {0, rows}}}, true);
+    return &graph_.parameters().add_matrix(width, {{name + "." + part + ".weight", {0, rows}}}, true);
   };
   EmbeddingOperation::Tables tables{};
   tables.word = table("word", spec.vocabulary);
   tables.position = table("position", spec.positions);
   tables.token_type = table("token_type", spec.token_types);
-  Slice x = graph_.add_value(width);
+  Slice x = graph_.operations().add_value(width);
   graph_.add<EmbeddingOperation>(tables, x);
   if (spec.scale != 1) {
-    const Slice scaled = graph_.add_value(width);
+    const Slice scaled = graph_.operations().add_value(width);
     graph_.add<ScaleOperation>(x, Slice(), spec.scale, scaled);
     x = scaled;
   }
   x = norm(name + ".norm", spec.norm, x);
   if (dropout_ == 0) return x;
-  const Slice y = graph_.add_value(width);
+  const Slice y = graph_.operations().add_value(width);
   graph_.add<DropoutOperation>(dropout(kEmbeddings), x, y);
   return y;
 }
@@ -82,7 +82,7 @@ Slice Parts::angles(const RotarySpec& spec, std::int64_t head_dim) {
   for (const Angles& known : angles_) {
     if (known.spec == spec && known.head_dim == head_dim) return known.value;
   }
-  const Slice made = graph_.add_value(rotary_columns(spec, head_dim));
+  const Slice made = graph_.operations().add_value(rotary_columns(spec, head_dim));
   graph_.add<AnglesOperation>(spec, head_dim, made);
   angles_.push_back({spec, head_dim, made});
   return made;
@@ -98,7 +98,7 @@ Slice Parts::heads(const std::string& name, const AttentionSpec& spec, MatrixPar
   const HeadsOperation::Heads query = of("query_norm", spec.heads, spec.query_norm);
   const HeadsOperation::Heads key = of("key_norm", spec.key_value_heads, spec.key_norm);
   const Slice turned_by = spec.rotary.dims > 0 ? angles(spec.rotary, spec.head_dim) : Slice();
-  const Slice y = graph_.add_value(
+  const Slice y = graph_.operations().add_value(
       x.columns, {.from = spec.head_dim % 2 == 0 ? &projection.matrix : nullptr, .to_attention = true});
   graph_.add<HeadsOperation>(query, key, spec, x, turned_by, y);
   return y;
@@ -106,25 +106,27 @@ Slice Parts::heads(const std::string& name, const AttentionSpec& spec, MatrixPar
 
 Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& added) {
   const std::int64_t of_query = spec.heads * spec.head_dim, of_key = spec.key_value_heads * spec.head_dim;
-  MatrixParameter& projection = graph_.add_matrix(x.columns, side_by_side({{name + ".query.weight", of_query},
-                                                                           {name + ".key.weight", of_key},
-                                                                           {name + ".value.weight", of_key}}));
+  MatrixParameter& projection = graph_.parameters().add_matrix(
+      x.columns,
+      side_by_side(
+          {{name + ".query.weight", of_query}, {name + ".key.weight", of_key}, {name + ".value.weight", of_key}}));
   VectorParameter* const projection_bias = bias(projection, spec.input_bias);
   const bool changes = spec.query_norm || spec.key_norm || spec.rotary.dims > 0;
   HandedOn handed_on;
   // An odd number in a row is in no pair.
   if (!changes && spec.head_dim % 2 == 0) handed_on = {.from = &projection.matrix, .to_attention = true};
-  Slice projected = graph_.add_value(of_query + 2 * of_key, handed_on);
+  Slice projected = graph_.operations().add_value(of_query + 2 * of_key, handed_on);
   graph_.add<ProductOperation>(projection, projection_bias, x, ProductOperation::Epilogue(), projected);
   if (changes) projected = heads(name, spec, projection, projected);
 
-  VectorParameter* const sinks = spec.sinks ? &graph_.add_vector({{name + ".sinks", {0, spec.heads}}}, 0.0f) : nullptr;
-  MatrixParameter& output = graph_.add_matrix(of_query, {{name + ".output.weight", {0, x.columns}}});
+  VectorParameter* const sinks =
+      spec.sinks ? &graph_.parameters().add_vector({{name + ".sinks", {0, spec.heads}}}, 0.0f) : nullptr;
+  MatrixParameter& output = graph_.parameters().add_matrix(of_query, {{name + ".output.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(output, spec.output_bias);
-  const Slice joined = graph_.add_value(of_query, {.from = &projection.matrix, .to = &output.matrix});
-  graph_.add<AttentionOperation>(spec, sinks, dropout(kSelfAttention), projected, graph_.add_training_value(spec.heads),
-                                 joined);
-  const Slice y = graph_.add_value(x.columns);
+  const Slice joined = graph_.operations().add_value(of_query, {.from = &projection.matrix, .to = &output.matrix});
+  graph_.add<AttentionOperation>(spec, sinks, dropout(kSelfAttention), projected,
+                                 graph_.operations().add_training_value(spec.heads), joined);
+  const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<ProductOperation>(output, output_bias, joined,
                                ProductOperation::Epilogue{.dropout = dropout(kSelfOutput), .residual = added}, y);
   return y;
@@ -134,25 +136,25 @@ Slice Parts::feed_forward(const std::string& name, const FeedForwardSpec& spec, 
   const std::int64_t hidden = spec.hidden_width;
   std::vector<std::pair<std::string, std::int64_t>> inputs = {{name + ".up.weight", hidden}};
   if (spec.gated) inputs.insert(inputs.begin(), {name + ".gate.weight", hidden});
-  MatrixParameter& input = graph_.add_matrix(x.columns, side_by_side(std::move(inputs)));
+  MatrixParameter& input = graph_.parameters().add_matrix(x.columns, side_by_side(std::move(inputs)));
   VectorParameter* const input_bias = bias(input, spec.input_bias);
-  MatrixParameter& down = graph_.add_matrix(hidden, {{name + ".down.weight", {0, x.columns}}});
+  MatrixParameter& down = graph_.parameters().add_matrix(hidden, {{name + ".down.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(down, spec.output_bias);
 
-  const Slice active = graph_.add_value(hidden, {.from = &input.matrix, .to = &down.matrix});
+  const Slice active = graph_.operations().add_value(hidden, {.from = &input.matrix, .to = &down.matrix});
   if (spec.gated) {
-    const Slice both = graph_.add_value(2 * hidden);
+    const Slice both = graph_.operations().add_value(2 * hidden);
     graph_.add<ProductOperation>(input, input_bias, x, ProductOperation::Epilogue(), both);
     graph_.add<GateOperation>(spec.activation, dropout(kActivation), both.part(0, hidden), both.part(hidden, hidden),
                               active);
   } else {
     graph_.add<ProductOperation>(input, input_bias, x,
                                  ProductOperation::Epilogue{.activation = spec.activation,
-                                                            .before = graph_.add_training_value(hidden),
+                                                            .before = graph_.operations().add_training_value(hidden),
                                                             .dropout = dropout(kActivation)},
                                  active);
   }
-  const Slice y = graph_.add_value(x.columns);
+  const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<ProductOperation>(down, output_bias, active,
                                ProductOperation::Epilogue{.dropout = dropout(kFeedForward), .residual = added}, y);
   return y;
@@ -164,7 +166,7 @@ Slice Parts::residual(const std::string& name, const ResidualSpec& spec, const S
   Slice y;
   if (spec.factor != 1) {
     const Slice scaled = norm(name + ".after", spec.after, part(normalized, Slice()));
-    y = graph_.add_value(x.columns);
+    y = graph_.operations().add_value(x.columns);
     graph_.add<ScaleOperation>(scaled, x, spec.factor, y);
   } else if (spec.after) {
     y = norm(name + ".after", spec.after, part(normalized, Slice()), x);
@@ -188,15 +190,15 @@ Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& 
     const Slice for_attention = norm(of_attention + ".before", first.before, x);
     const Slice for_rows = norm(of_rows + ".before", second.before, x);
     const Slice attended = residual(of_attention, first, x, for_attention, attend);
-    graph_.begin_rows();
+    graph_.operations().begin_rows();
     const Slice y = residual(of_rows, second, attended, for_rows, feed);
-    graph_.end_rows();
+    graph_.operations().end_rows();
     return y;
   }
   const Slice attended = residual(of_attention, first, x, norm(of_attention + ".before", first.before, x), attend);
-  graph_.begin_rows();
+  graph_.operations().begin_rows();
   const Slice y = residual(of_rows, second, attended, norm(of_rows + ".before", second.before, attended), feed);
-  graph_.end_rows();
+  graph_.operations().end_rows();
   return y;
 }
 
@@ -210,10 +212,10 @@ void add_network(Graph& graph, const NetworkSpec& spec) {
     }
   }
   for (std::size_t number = 0; number < spec.blocks.size(); ++number) {
-    graph.begin_block();
+    graph.operations().begin_block();
     parts.begin(number);
     x = parts.block("blocks." + std::to_string(number), spec.blocks[number], x);
-    graph.end_block();
+    graph.operations().end_block();
   }
   static_cast<void>(parts.norm("norm", spec.last_norm, x));
   graph.finish();

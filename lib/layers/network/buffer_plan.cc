@@ -1,0 +1,129 @@
+#include "layers/network/buffer_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "layers/handed_on.h"
+#include "layers/layer_names.h"
+#include "layers/product.h"
+#include "layers/rows.h"
+#include "ops/check.h"
+#include "runtime/parallel.h"
+
+namespace headlight::layers {
+
+NumberType type_of(const Value& value, const Engine& engine) noexcept {
+  const HandedOn& handed_on = value.handed_on;
+  if (handed_on.from == nullptr) return NumberType::float32;
+  const NumberType from = product_type(*handed_on.from);
+  return handed_on.to_attention ? handed_to_attention(engine, from)
+                                : handed_to_product(engine, from, product_type(*handed_on.to));
+}
+
+void BufferPlan::make(const OperationList& list) {
+  values_.resize(list.values().size());
+  find_output_chain(list);
+  for (int number = 0; number < list.size(); ++number) {
+    place_output(list, number);
+    free_values(list, number);
+  }
+  find_buffers_apart(list);
+  if (buffers_.size() > BufferPlaces::kMost) {
+    ops::fail(kNetworkName, "values need ", buffers_.size(), " buffers, expected at most ", BufferPlaces::kMost);
+  }
+}
+
+// The last output, and the values that are turned into it in place.
+void BufferPlan::find_output_chain(const OperationList& list) {
+  int wanted = list[list.size() - 1].output().value;
+  for (int number = list.size() - 1; number >= 0 && wanted >= 0; --number) {
+    if (list[number].output().value != wanted) continue;
+    at(wanted).is_hidden = true;
+    wanted = list.taken_value(number);
+  }
+}
+
+int BufferPlan::take_buffer(std::int64_t columns, bool is_local, bool is_narrow) {
+  Buffer* best = nullptr;
+  for (Buffer& buffer : buffers_) {
+    if (!buffer.is_free || buffer.is_local != is_local || buffer.is_narrow != is_narrow) continue;
+    const auto waste = [&](const Buffer& other) { return std::abs(other.columns - columns); };
+    if (best == nullptr || waste(buffer) < waste(*best)) best = &buffer;
+  }
+  if (best == nullptr) best = &buffers_.emplace_back(Buffer{columns, is_local, false, is_narrow});
+  best->columns = std::max(best->columns, columns);
+  best->is_free = false;
+  return static_cast<int>(best - buffers_.data());
+}
+
+void BufferPlan::place_output(const OperationList& list, int number) {
+  const Value& value = list.made_by(number);
+  ValuePlace& place = at(list[number].output().value);
+  if (place.is_hidden) return;
+  const int taken = list.taken_value(number);
+  if (taken >= 0 && value.handed_on.to_attention) {
+    place.same_as = taken;
+    place.buffer = take_buffer(value.columns, value.is_local, true);
+  } else if (taken >= 0 && !at(taken).is_hidden) {
+    place.buffer = at(taken).buffer;
+    at(taken).gave_buffer = true;
+  } else {
+    place.buffer = take_buffer(value.columns, value.is_local, false);
+  }
+}
+
+// Frees the memory of those that nobody needs after that operation.
+void BufferPlan::free_values(const OperationList& list, int number) {
+  for (std::size_t value = 0; value < values_.size(); ++value) {
+    const ValuePlace& place = values_[value];
+    const bool owns = place.buffer >= 0 && !place.gave_buffer;
+    if (owns && list.end_of_use(list.values()[value]) == number) {
+      buffers_[static_cast<std::size_t>(place.buffer)].is_free = true;
+    }
+  }
+}
+
+void BufferPlan::find_buffers_apart(const OperationList& list) {
+  for (Buffer& buffer : buffers_) buffer.is_apart = !buffer.is_local;
+  for (int made = 0; made < list.size(); ++made) {
+    const Value& value = list.made_by(made);
+    const int buffer = of(list[made].output().value).buffer;
+    if (buffer < 0 || value.is_local) continue;
+    const int end = list.end_of_use(value);
+    const bool meets_run = std::any_of(list.runs().begin(), list.runs().end(),
+                                       [&](const OperationRange& run) { return made < run.end && run.first <= end; });
+    if (meets_run) buffers_[static_cast<std::size_t>(buffer)].is_apart = false;
+  }
+}
+
+BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine, std::int64_t tokens) const noexcept {
+  // Floats of a row of each, as its widest value wants them.
+  std::array<std::int64_t, BufferPlaces::kMost> floats{};
+  for (std::size_t number = 0; number < values_.size(); ++number) {
+    const Value& value = list.value(static_cast<int>(number));
+    if (values_[number].buffer < 0) continue;
+    const auto buffer = static_cast<std::size_t>(values_[number].buffer);
+    const NumberType type = type_of(value, engine);
+    if (buffers_[buffer].is_narrow && type == NumberType::float32) continue;
+    floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type));
+  }
+  BufferPlaces places;
+  runtime::ScratchLayout throughout;
+  const auto add = [&](runtime::ScratchLayout& layout, std::size_t buffer) {
+    places.first[buffer] = layout.bytes();
+    layout.add<float>(buffers_[buffer].is_local ? list.rows_at_once(tokens) : tokens, floats[buffer]);
+  };
+  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
+    if (!buffers_[buffer].is_local && !buffers_[buffer].is_apart) add(throughout, buffer);
+  }
+  runtime::ScratchLayout within_runs = throughout, outside_runs = throughout;
+  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
+    if (buffers_[buffer].is_local) add(within_runs, buffer);
+    if (buffers_[buffer].is_apart) add(outside_runs, buffer);
+  }
+  places.bytes = std::max(within_runs.bytes(), outside_runs.bytes());
+  return places;
+}
+
+}  // namespace headlight::layers

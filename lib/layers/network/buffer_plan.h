@@ -1,0 +1,51 @@
+// Where values lie in scratch memory during a forward pass: those that are never there at the same time share it.
+#pragma once
+
+#include <vector>
+
+#include "layers/network/operation_list.h"
+
+namespace headlight::layers {
+
+// Where a value lies.
+struct ValuePlace {
+  int buffer = -1;
+  int same_as = -1;          // the value whose memory it takes where it is of float32
+  bool is_hidden = false;    // it lies where the caller wants the output
+  bool gave_buffer = false;  // to the value that was made of it in place
+};
+
+class BufferPlan {
+ public:
+  // Throws std::invalid_argument for a network whose values need more than BufferPlaces::kMost buffers.
+  void make(const OperationList& list);
+
+  [[nodiscard]] const ValuePlace& of(int value) const noexcept { return values_[static_cast<std::size_t>(value)]; }
+  [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine,
+                                    std::int64_t tokens) const noexcept;
+
+ private:
+  // Memory that values share which are not there at the same time.
+  struct Buffer {
+    std::int64_t columns;
+    bool is_local;
+    bool is_free;
+    bool is_narrow;         // of values that lie elsewhere where they are of float32
+    bool is_apart = false;  // of values that are there outside of runs alone: they share memory with local ones
+  };
+
+  void find_output_chain(const OperationList& list);
+  void place_output(const OperationList& list, int operation);
+  void free_values(const OperationList& list, int operation);
+  void find_buffers_apart(const OperationList& list);
+  [[nodiscard]] int take_buffer(std::int64_t columns, bool is_local, bool is_narrow);
+  [[nodiscard]] ValuePlace& at(int value) noexcept { return values_[static_cast<std::size_t>(value)]; }
+
+  std::vector<ValuePlace> values_;
+  std::vector<Buffer> buffers_;
+};
+
+// The type that a value has in a call outside of training.
+[[nodiscard]] NumberType type_of(const Value& value, const Engine& engine) noexcept;
+
+}  // namespace headlight::layers

@@ -1,0 +1,66 @@
+// The operations of a network in order, and which values they need when.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "layers/network/operation.h"
+
+namespace headlight::layers {
+
+// Operations first … end − 1.
+struct OperationRange {
+  int first;
+  int end;
+};
+
+// Operations between begin_rows() and end_rows() compute rows from the same rows alone: such a run goes through some
+// rows at a time, and values that only it uses are that small.
+class OperationList {
+ public:
+  [[nodiscard]] Slice add_value(std::int64_t columns, const HandedOn& handed_on = {});
+  // One that there is in training alone.
+  [[nodiscard]] Slice add_training_value(std::int64_t columns);
+  void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
+  void begin_rows();
+  void end_rows();
+  // Around the operations of a block, which in training may be computed again: its input is then what is kept.
+  void begin_block();
+  void end_block();
+  // After the last operation.
+  void finish();
+
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(operations_.size()); }
+  [[nodiscard]] OperationRange all() const noexcept { return {0, size()}; }
+  [[nodiscard]] Operation& operator[](int number) const noexcept {
+    return *operations_[static_cast<std::size_t>(number)];
+  }
+  [[nodiscard]] const std::vector<Value>& values() const noexcept { return values_; }
+  [[nodiscard]] const Value& value(int number) const noexcept { return values_[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] const Value& made_by(int operation) const noexcept { return value((*this)[operation].output().value); }
+  [[nodiscard]] const std::vector<OperationRange>& runs() const noexcept { return runs_; }
+  [[nodiscard]] const std::vector<OperationRange>& blocks() const noexcept { return blocks_; }
+  // The run that an operation is part of, or null.
+  [[nodiscard]] const OperationRange* run_of(int operation) const noexcept;
+  // The value whose memory the output of that operation may take: one that nobody reads later, or −1.
+  [[nodiscard]] int taken_value(int operation) const noexcept;
+  // The last operation that needs the memory of a value.
+  [[nodiscard]] int end_of_use(const Value& value) const noexcept;
+  // How many rows go through a run at once.
+  [[nodiscard]] std::int64_t rows_at_once(std::int64_t tokens) const noexcept;
+
+ private:
+  [[nodiscard]] Value& value_of(const Slice& slice) noexcept { return values_[static_cast<std::size_t>(slice.value)]; }
+  void find_last_uses();
+  void find_local_values();
+  void find_values_of_blocks();
+
+  std::vector<Value> values_;
+  std::vector<std::unique_ptr<Operation>> operations_;
+  std::vector<OperationRange> runs_;
+  std::vector<OperationRange> blocks_;
+  std::int64_t widest_local_ = 1;
+};
+
+}  // namespace headlight::layers

@@ -1,0 +1,77 @@
+#include "layers/network/parameters.h"
+
+#include <utility>
+
+#include "layers/initializer.h"
+#include "layers/layer_names.h"
+#include "layers/parameter_list.h"
+#include "layers/product.h"
+#include "layers/sizes.h"
+
+namespace headlight::layers {
+
+MatrixParameter& Parameters::add_matrix(std::int64_t columns, std::vector<NamedRows> parts, bool is_table) {
+  const std::int64_t rows = parts.back().rows.first + parts.back().rows.count;
+  WeightMatrix matrix(matrix_shape(kNetworkName, parts.front().name, rows, columns));
+  MatrixParameter& made = matrices_.emplace_back(MatrixParameter{std::move(matrix), std::move(parts), is_table});
+  order_.push_back({&made, nullptr});
+  return made;
+}
+
+VectorParameter& Parameters::add_vector(std::vector<NamedRows> parts, float first_value) {
+  const std::int64_t size = parts.back().rows.first + parts.back().rows.count;
+  Tensor<float, 1> values(vector_shape(kNetworkName, parts.front().name, size));
+  for (float& value : values) value = first_value;
+  VectorParameter& made = vectors_.emplace_back(VectorParameter{std::move(values), {}, std::move(parts), first_value});
+  order_.push_back({nullptr, &made});
+  return made;
+}
+
+void Parameters::append_to(const std::string& prefix, std::vector<ParameterPlace>& list) {
+  for (const Parameter& parameter : order_) {
+    if (parameter.matrix != nullptr) {
+      for (const NamedRows& part : parameter.matrix->parts) {
+        layers::append(list, prefix + part.name, parameter.matrix->matrix, part.rows);
+      }
+    } else {
+      for (const NamedRows& part : parameter.vector->parts) {
+        layers::append(list, prefix + part.name, parameter.vector->values, parameter.vector->gradient, part.rows);
+      }
+    }
+  }
+}
+
+void Parameters::initialize_from(Initializer& initializer) {
+  // Standard deviation 0.02, as the tables of published models begin; a uniform draw of bound b has b / √3.
+  constexpr float kTableBound = 0.02f * 1.7320508f;
+  for (const Parameter& parameter : order_) {
+    if (parameter.vector != nullptr) {
+      initializer.constant(values_of(parameter.vector->values), parameter.vector->first_value);
+      continue;
+    }
+    const View<float, 2> all = parameter.matrix->matrix.own();
+    for (const NamedRows& part : parameter.matrix->parts) {
+      const std::span<float> values = values_of(layers::rows_of(all, part.rows));
+      if (parameter.matrix->is_table) {
+        initializer.uniform(values, kTableBound);
+      } else {
+        initializer.xavier(values, all.extent(1), part.rows.count);
+      }
+    }
+  }
+}
+
+void Parameters::set_open(bool open) noexcept {
+  for (MatrixParameter& parameter : matrices_) {
+    if (!parameter.is_table) parameter.matrix.set_open(open);
+  }
+}
+
+void Parameters::make_gradients(bool wanted) {
+  for (MatrixParameter& parameter : matrices_) parameter.matrix.make_gradient(wanted);
+  for (VectorParameter& parameter : vectors_) layers::make_gradient(wanted, parameter.values, parameter.gradient);
+}
+
+void Parameters::check_training() { layers::check_training(kNetworkName, matrices_.front().matrix.gradient()); }
+
+}  // namespace headlight::layers

@@ -1,0 +1,65 @@
+// The parameters of a network: each is declared once, and everything that a layer does with them is done here.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headlight/layers/layer.h"
+
+namespace headlight::layers {
+
+// Rows of a matrix, or numbers of a vector, that are a parameter of that name.
+struct NamedRows {
+  std::string name;
+  WeightMatrix::Rows rows;
+};
+
+struct MatrixParameter {
+  WeightMatrix matrix;
+  std::vector<NamedRows> parts;
+  bool is_table;  // of embeddings
+};
+
+struct VectorParameter {
+  Tensor<float, 1> values;
+  Tensor<float, 1> gradient;
+  std::vector<NamedRows> parts;
+  float first_value;
+
+  [[nodiscard]] std::span<const float> all() const noexcept {
+    return {values.data(), static_cast<std::size_t>(values.size())};
+  }
+  [[nodiscard]] std::span<float> all_of_gradient() noexcept {
+    return {gradient.data(), static_cast<std::size_t>(gradient.size())};
+  }
+};
+
+class Parameters {
+ public:
+  // What is added stays where it is. Throw OutOfMemory.
+  MatrixParameter& add_matrix(std::int64_t columns, std::vector<NamedRows> parts, bool is_table = false);
+  VectorParameter& add_vector(std::vector<NamedRows> parts, float first_value);
+
+  void append_to(const std::string& prefix, std::vector<ParameterPlace>& list);
+  void initialize_from(Initializer& initializer);
+  void set_open(bool open) noexcept;
+  void make_gradients(bool wanted);
+  // Throws std::invalid_argument where there are no gradients to add to.
+  void check_training();
+
+ private:
+  // One of the two.
+  struct Parameter {
+    MatrixParameter* matrix;
+    VectorParameter* vector;
+  };
+
+  std::deque<MatrixParameter> matrices_;
+  std::deque<VectorParameter> vectors_;
+  std::vector<Parameter> order_;  // in which they were added
+};
+
+}  // namespace headlight::layers

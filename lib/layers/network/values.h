@@ -1,0 +1,48 @@
+// What goes from operation to operation in a network.
+#pragma once
+
+#include <cstdint>
+
+#include "headlight/layers/weight_matrix.h"
+
+namespace headlight::layers {
+
+// Some columns of a value. A value is a matrix with a row for each token.
+struct Slice {
+  int value = -1;  // −1: none
+  std::int64_t first = 0;
+  std::int64_t columns = 0;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return value >= 0; }
+  [[nodiscard]] Slice part(std::int64_t begin, std::int64_t count) const noexcept {
+    return {value, first + begin, count};
+  }
+};
+
+// Which type of number a value has (handed_on.h): one that goes from a product, or with its operands, to attention, and
+// one that goes to a product, may be of 16 bits.
+struct HandedOn {
+  const WeightMatrix* from = nullptr;  // of the product that it comes from, at first
+  const WeightMatrix* to = nullptr;    // of the product that alone reads it
+  bool to_attention = false;
+};
+
+// A matrix with a row for each token, that one operation makes and others read.
+struct Value {
+  std::int64_t columns;
+  HandedOn handed_on;
+  bool is_in_training_alone = false;
+  // What OperationList::finish() finds: the last operation that needs it, whether it is made and used within one run of
+  // operations on some rows, and the block that it belongs to (−1: it is there throughout).
+  int last_use = -1;
+  bool is_local = false;
+  int block = -1;
+};
+
+// Rows first … first + count − 1 of a batch.
+struct RowRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+}  // namespace headlight::layers
