@@ -15,7 +15,7 @@
 
 namespace headlight::sweep::sweep_test {
 
-constexpr std::uint64_t kDrawn = 4000;
+constexpr std::uint64_t kDrawn = 6000;
 
 TEST(SweepTest, ReadsWhatItWrites) {
   for (std::uint64_t n = 0; n < kDrawn; ++n) {
@@ -62,7 +62,7 @@ TEST(SweepTest, DrawsEveryOptionOfEveryOperation) {
     if (line_of(*made).find("int8") != std::string::npos && made->operation() == "attention") ++caches;
   }
   EXPECT_GE(caches, 20) << "keys or values of int8";
-  EXPECT_EQ(drawn.size(), 16u);
+  EXPECT_EQ(drawn.size(), 22u);
   for (const char* option : {"causal=top-left",
                              "causal=bottom-right",
                              "align=top-left",
@@ -102,6 +102,9 @@ TEST(SweepTest, DrawsEveryOptionOfEveryOperation) {
     EXPECT_GE(drawn["layer_norm"][option], 5) << option;
   }
   EXPECT_GE(drawn["embed"]["table=bfloat16"], 5);
+  for (const char* option : {"norm=layer", "norm=rms", "pairing=interleaved", "dims", "heads", "one_plus"}) {
+    EXPECT_GE(drawn["head_rows"][option], 5) << option;
+  }
   for (const char* option : {"packed=float32", "packed=bfloat16", "packed=float16", "packed=int8", "packed=int4",
                              "transpose_a=yes", "transpose_b=yes", "alpha", "beta", "bias", "residual",
                              "activation=relu", "activation=gelu", "activation=gelu_tanh", "gap", "repeats"}) {
