@@ -171,6 +171,7 @@ void GgufHeader::read_extents(GgufTensor& tensor, const std::string& what) {
     }
     tensor.shape.insert(tensor.shape.begin(), static_cast<std::int64_t>(extent));
   }
+  counts_.push_back(count);
 }
 
 void GgufHeader::read_tensors(std::uint64_t count) {
@@ -220,9 +221,8 @@ void GgufHeader::place_tensors() {
       refuse(" is " + std::string(of.gguf_name) + " in rows of " + std::to_string(columns) +
              " numbers, expected a multiple of " + std::to_string(of.numbers));
     }
-    std::int64_t blocks = 1, bytes = 0;
-    for (const std::int64_t extent : tensor.shape) blocks *= extent;
-    blocks /= of.numbers;
+    const std::int64_t blocks = counts_[n] / of.numbers;
+    std::int64_t bytes = 0;
     const std::uint64_t follow = data.size() - offsets_[n];
     if (__builtin_mul_overflow(blocks, of.bytes, &bytes) || static_cast<std::uint64_t>(bytes) > follow) {
       refuse(" has " + std::to_string(blocks) + " times " + std::to_string(of.bytes) + " bytes, but only " +

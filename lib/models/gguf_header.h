@@ -45,7 +45,9 @@ class GgufHeader {
   const std::string& path_;
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
-  std::vector<std::uint64_t> offsets_;  // of tensors, in the order of the file
+  // Of tensors, in the order of the file: numbers, and where they are.
+  std::vector<std::int64_t> counts_;
+  std::vector<std::uint64_t> offsets_;
 };
 
 }  // namespace headlight::models

@@ -2,6 +2,7 @@
 // of them is read back.
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "fuzz/bytes.h"
 #include "fuzz/memory_file.h"
@@ -21,6 +22,22 @@ void check_entries(const SafetensorsFile& file, std::size_t size) {
     must(file.find(entry.name) == &entry, "a tensor is found by its name");
   }
   must(size >= 8, "a file has a header length");
+}
+
+// Where they lie, tensors have the numbers that are read as float32.
+void check_stored(SafetensorsFile& file) {
+  for (const auto& [name, weight] : file.weights()) {
+    const WeightView there = file.stored(name);
+    must(there.shape == weight.shape, "a shape is the same");
+    if (!there.stored) continue;
+    const auto count = static_cast<std::size_t>(there.stored.count);
+    must(count == weight.values.size(), "as many numbers");
+    if (count == 0) continue;
+    const std::int64_t columns = there.shape.empty() ? 1 : there.shape.back();
+    std::vector<float> widened(count);
+    widen_rows(there.stored, columns, 0, there.stored.count / columns, widened.data());
+    must(std::memcmp(widened.data(), weight.values.data(), weight.values.size_bytes()) == 0, "the same numbers");
+  }
 }
 
 void check_written(const Weights& weights, const std::map<std::string, std::string>& metadata) {
@@ -47,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     headlight::models::SafetensorsFile file("fuzz", bytes);
     check_entries(file, size);
+    check_stored(file);
     check_written(file.weights(), file.metadata());
   } catch (const headlight::models::FileError&) {
   }

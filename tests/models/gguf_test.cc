@@ -207,6 +207,17 @@ TEST(Gguf, OfAnyAlignmentIsRead) {
   EXPECT_EQ(GgufFile("f.gguf", bytes_of(file)).metadata().size(), 1u);
 }
 
+// A product that is 0 from its first factor on, and too large from its last.
+TEST(Gguf, WithoutNumbersMayHaveAnyExtents) {
+  Parts parts;
+  parts.tensors = {tensor("t", {0, std::uint64_t{1} << 62, std::uint64_t{1} << 62})};
+  const std::string file = parts.file();
+  GgufFile read("f.gguf", bytes_of(file));
+  EXPECT_TRUE(test::holds(read.find("t")->shape, {std::int64_t{1} << 62, std::int64_t{1} << 62, 0}));
+  EXPECT_TRUE(read.float32("t").values.empty());
+  EXPECT_EQ(read.weights().size(), 1u);
+}
+
 TEST(Gguf, InMemoryAtOddAddressesIsCopied) {
   Parts parts;
   parts.tensors = {tensor("a", {2, 2}), tensor("h", {2}, 1, 32)};
