@@ -7,6 +7,7 @@
 
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
+#include "layers/embedding_table.h"
 #include "layers/encoder_check.h"
 #include "layers/initializer.h"
 #include "layers/layer_names.h"
@@ -80,19 +81,16 @@ Encoder::Encoder(const EncoderOptions& options)
 
 void Encoder::embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
   const std::size_t count = options_.token_types > 0 ? 3 : 2;
-  const std::array<Embedding, 3> tables = {
-      Embedding{word_embeddings_.table(), input.ids, word_embeddings_.blocks()},
-      Embedding{position_embeddings_.table(), input.positions, position_embeddings_.blocks()},
-      Embedding{token_type_embeddings_.table(), input.token_types, token_type_embeddings_.blocks()}};
+  const std::array<Embedding, 3> tables = {layers::embedding_of(word_embeddings_, input.ids),
+                                           layers::embedding_of(position_embeddings_, input.positions),
+                                           layers::embedding_of(token_type_embeddings_, input.token_types)};
   embed(engine, std::span(tables).first(count), hidden);
 }
 
 // In another form than float32, in memory that was lent.
 bool Encoder::has_stored_tables() const noexcept {
-  const auto is_stored = [](const WeightMatrix& table) {
-    return table.table().type != NumberType::float32 || table.blocks();
-  };
-  return is_stored(word_embeddings_) || is_stored(position_embeddings_) || is_stored(token_type_embeddings_);
+  return layers::is_stored_table(word_embeddings_) || layers::is_stored_table(position_embeddings_) ||
+         layers::is_stored_table(token_type_embeddings_);
 }
 
 void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,

@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "headlight/layers.h"
+#include "headlight/layers/network.h"
 #include "headlight/layers/weight_matrix.h"
 #include "headlight/storage_format.h"
 #include "headlight/storage_types.h"
@@ -220,6 +221,43 @@ TEST(StoredWeightsOnce, AreTablesOfEmbeddings) {
       stored.forward(engine, input, found);
       EXPECT_TRUE(same_bits(found, expected));
     }
+  }
+}
+
+// Every matrix of a network, its tables too.
+TEST(StoredWeightsOnce, AreThoseOfANetwork) {
+  Random random(7);
+  NetworkSpec spec{.width = 256, .embedding = {.vocabulary = 50, .positions = 9}};
+  spec.blocks.resize(2);
+  for (BlockSpec& block : spec.blocks) {
+    block.attention.heads = 2;
+    block.feed_forward = {.hidden_width = 256, .activation = Activation::silu, .gated = true};
+    block.attention_residual.before = block.feed_forward_residual.before = {.kind = NormKind::rms};
+  }
+  const std::vector<std::int64_t> ids{49, 0, 7, 7}, positions{0, 1, 2, 8}, offsets{0, 4};
+  const EncoderInput input = {.ids = ids, .positions = positions, .offsets = offsets};
+  Network floats(spec), stored(spec);
+  for (const StorageFormatInfo& of : storage_formats()) {
+    SCOPED_TRACE(of.name);
+    Weights of_floats = floats.weights(), of_stored = of_floats;
+    std::vector<Tensor<float, 2>> values;
+    for (auto& [name, weight] : of_stored) {
+      if (weight.shape.size() != 2) continue;
+      ASSERT_EQ(weight.shape[1], 256) << name;
+      const auto owner = std::make_shared<StoredRows>(random, of.format, weight.shape[0], 256);
+      values.push_back(widened(owner->view(), 256));
+      of_floats[name].values = {values.back().data(), static_cast<std::size_t>(values.back().size())};
+      weight = {.shape = weight.shape, .owner = owner, .stored = owner->view()};
+    }
+    EXPECT_EQ(values.size(), 16u);
+    floats.load(of_floats);
+    stored.load(of_stored);
+    Engine engine({.threads = 2});
+    stored.reserve(engine, 4);
+    Tensor<float, 2> found({4, 256}), expected({4, 256});
+    floats.forward(engine, input, expected);
+    stored.forward(engine, input, found);
+    EXPECT_TRUE(same_bits(found, expected));
   }
 }
 

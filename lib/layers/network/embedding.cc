@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "headlight/normalization.h"
+#include "layers/embedding_table.h"
 #include "layers/network/operations.h"
 
 namespace headlight::layers {
@@ -10,7 +11,7 @@ void EmbeddingOperation::forward(const GraphCall& call, const RowRange& rows) co
   std::array<Embedding, 3> tables{};
   std::size_t used = 0;
   const auto add = [&](const MatrixParameter* table, std::span<const std::int64_t> ids) {
-    if (table != nullptr) tables[used++] = {table->matrix.table(), ids.subspan(first, count)};
+    if (table != nullptr) tables[used++] = embedding_of(table->matrix, ids.subspan(first, count));
   };
   add(tables_.word, call.input().ids);
   add(tables_.position, call.input().positions);
@@ -31,10 +32,10 @@ void EmbeddingOperation::backward(const GraphCall& call, const RowRange& rows) {
   embed_backward(call.engine(), call.gradient(output(), rows), std::span(tables).first(used));
 }
 
-// Of 16 bits, in memory that was lent.
+// In another form than float32, in memory that was lent.
 bool EmbeddingOperation::has_stored_tables() const noexcept {
   const auto is_stored = [](const MatrixParameter* table) {
-    return table != nullptr && table->matrix.table().type != NumberType::float32;
+    return table != nullptr && is_stored_table(table->matrix);
   };
   return is_stored(tables_.word) || is_stored(tables_.position) || is_stored(tables_.token_type);
 }
