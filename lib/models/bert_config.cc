@@ -1,38 +1,38 @@
 #include "models/bert_config.h"
 
-#include <limits>
-
 #include "files/json_value.h"
 #include "headlight/models/errors.h"
-#include "models/folder_keys.h"
+#include "models/families/config_values.h"
 
 namespace headlight::models {
 namespace {
 
 using files::JsonValue;
 
-// Larger than any model, small enough that products of two stay far below 2⁶³.
-constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
-
-std::int64_t size(const JsonValue& config, std::string_view key, std::int64_t least) {
-  const auto value = config.integer(key);
-  if (!value) config.fail(key, "is missing");
-  if (*value < least || *value > kLargestSize) {
-    config.fail(key, "is " + std::to_string(*value) + ", expected " + std::to_string(least) + " to " +
-                         std::to_string(kLargestSize));
-  }
-  return *value;
-}
-
-Activation activation(const JsonValue& config) {
-  const std::string name = config.string("hidden_act").value_or("gelu");
-  std::string expected;
-  for (const ActivationName& known : kActivationNames) {
-    if (name == known.name) return known.activation;
-    expected += (expected.empty() ? "" : ", ") + std::string(known.name);
-  }
-  config.fail("hidden_act", "is " + in_quotes(name) + ", expected one of " + expected);
-}
+// clang-format off
+constexpr FolderKey kBertKeys[] = {
+    {"config.json", "vocab_size", Treatment::read, "", ""},
+    {"config.json", "hidden_size", Treatment::read, "", ""},
+    {"config.json", "num_hidden_layers", Treatment::read, "", ""},
+    {"config.json", "num_attention_heads", Treatment::read, "", ""},
+    {"config.json", "intermediate_size", Treatment::read, "", ""},
+    {"config.json", "hidden_act", Treatment::read, "", "`gelu`, `gelu_python`, `gelu_new`, `gelu_pytorch_tanh`, `relu`, `silu`, `swish`; `gelu` where it is missing"},
+    {"config.json", "max_position_embeddings", Treatment::read, "", "also the longest text"},
+    {"config.json", "type_vocab_size", Treatment::read, "", "2 where it is missing"},
+    {"config.json", "layer_norm_eps", Treatment::read, "", "1e-12 where it is missing"},
+    {"config.json", "hidden_dropout_prob", Treatment::read, "", "of training alone; 0.1 where it is missing"},
+    {"config.json", "head_merge", Treatment::read, "", "a key of our own: how heads are put together"},
+    {"config.json", "position_embedding_type", Treatment::refused, "'absolute'", ""},
+    {"config.json", "embedding_size", Treatment::refused, "", "of ELECTRA"},
+    {"config.json", "alibi_starting_size", Treatment::refused, "", "of MosaicBERT"},
+    {"config.json", "num_key_value_heads", Treatment::refused, "", ""},
+    {"config.json", "rope_theta", Treatment::refused, "", ""},
+    {"config.json", "rope_scaling", Treatment::refused, "", ""},
+    {"config.json", "rope_parameters", Treatment::refused, "", ""},
+    {"config.json", "rotary_emb_base", Treatment::refused, "", ""},
+    {"config.json", "sliding_window", Treatment::refused, "", ""},
+};
+// clang-format on
 
 // How heads are put together: a key of our own, absent where they are concatenated as in all published files.
 Merge merge(const JsonValue& config) {
@@ -53,16 +53,12 @@ EncoderOptions read_encoder(const JsonValue& config) {
   options.layers = size(config, "num_hidden_layers", 0);
   options.norm = Norm::post;
   options.merge = merge(config);
-  options.activation = activation(config);
+  options.activation = activation(config, "hidden_act", "gelu");
   if (options.width % options.heads != 0) {
     config.fail("num_attention_heads", "is " + std::to_string(options.heads) + ", which does not divide hidden_size " +
                                            std::to_string(options.width));
   }
-  const double epsilon = config.number("layer_norm_eps").value_or(1e-12);
-  if (!(epsilon >= 0 && epsilon <= 1)) {
-    config.fail("layer_norm_eps", "is " + std::to_string(epsilon) + ", expected 0 to 1");
-  }
-  options.layer_norm_epsilon = static_cast<float>(epsilon);
+  options.layer_norm_epsilon = static_cast<float>(number(config, "layer_norm_eps", 1e-12, 0, 1));
   const double dropout = config.number("hidden_dropout_prob").value_or(0.1);
   if (!(dropout >= 0 && dropout < 1)) {
     config.fail("hidden_dropout_prob", "is " + std::to_string(dropout) + ", expected 0 to below 1");
@@ -73,11 +69,10 @@ EncoderOptions read_encoder(const JsonValue& config) {
 
 }  // namespace
 
-BertConfig read_bert_config(const ModelFolder& folder, std::vector<std::string>& unknown) {
-  const JsonValue config = folder.json(kConfigFile);
-  const std::string family = config.string("model_type").value_or("bert");  // the oldest files do not say
-  if (family != "bert") config.fail("model_type", "is " + in_quotes(family) + ", expected bert");
-  check_keys(config, kConfigFile, "", unknown);
+std::span<const FolderKey> bert_keys() noexcept { return kBertKeys; }
+
+BertConfig read_bert_config(const JsonValue& config, std::vector<std::string>& unknown) {
+  check_keys(config, kConfigFile, "", unknown, kBertKeys);
   return {read_encoder(config), config.string("tokenizer_class")};
 }
 

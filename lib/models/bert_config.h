@@ -1,35 +1,26 @@
 // config.json: what a published BERT folder says of its network.
 #pragma once
 
-#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "headlight/models/text_encoder.h"
+#include "models/folder_keys.h"
 #include "models/model_folder.h"
 
 namespace headlight::models {
-
-// The values of `hidden_act`. Of several names of an activation the first is written to files.
-struct ActivationName {
-  const char* name;
-  Activation activation;
-};
-inline constexpr std::array<ActivationName, 7> kActivationNames = {{{"gelu", Activation::gelu},
-                                                                    {"gelu_python", Activation::gelu},
-                                                                    {"gelu_new", Activation::gelu_tanh},
-                                                                    {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                                                                    {"relu", Activation::relu},
-                                                                    {"silu", Activation::silu},
-                                                                    {"swish", Activation::silu}}};
 
 struct BertConfig {
   EncoderOptions encoder;
   std::optional<std::string> tokenizer_class;
 };
 
+// Those of config.json that are BERT's, beside those of every family.
+[[nodiscard]] std::span<const FolderKey> bert_keys() noexcept;
+
 // Appends keys that nobody knows. Throws FileError.
-[[nodiscard]] BertConfig read_bert_config(const ModelFolder& folder, std::vector<std::string>& unknown);
+[[nodiscard]] BertConfig read_bert_config(const files::JsonValue& config, std::vector<std::string>& unknown);
 
 }  // namespace headlight::models

@@ -16,7 +16,7 @@
 
 struct headlight_encoder {
   explicit headlight_encoder(headlight::models::TextEncoder encoder_)
-      : encoder(std::move(encoder_)), network(encoder.network()) {}
+      : encoder(std::move(encoder_)), network(encoder.layer()) {}
   headlight::models::TextEncoder encoder;
   headlight_layer network;
 };
@@ -48,7 +48,7 @@ headlight_status call(headlight_error* error, const Body& body) noexcept {
 const TextEncoder& encoder_of(const headlight_encoder* encoder) { return required(kName, "encoder", encoder).encoder; }
 
 std::int64_t size_of(const headlight_encoder* encoder, std::int64_t EncoderOptions::*member) {
-  return encoder == nullptr ? 0 : encoder->encoder.network().options().*member;
+  return encoder == nullptr ? 0 : encoder->encoder.options().encoder.*member;
 }
 
 std::string_view text_of(const char& text, const std::size_t* length) {
@@ -147,8 +147,7 @@ headlight_status headlight_encoder_tokenize(const headlight_encoder* encoder, co
                                             headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
-    const std::vector<std::int64_t> found = model.tokenizer().encode(
-        text_of(required(kName, "text", text), length), max_length == 0 ? model.options().max_length : max_length);
+    const std::vector<std::int64_t> found = model.tokenize(text_of(required(kName, "text", text), length), max_length);
     required(kName, "count", count) = found.size();
     const std::size_t room = std::min(capacity, found.size());
     if (room > 0) std::copy_n(found.begin(), room, &required(kName, "ids", ids));
@@ -157,14 +156,21 @@ headlight_status headlight_encoder_tokenize(const headlight_encoder* encoder, co
 
 headlight_status headlight_encoder_token(const headlight_encoder* encoder, int64_t id, const char** token,
                                          headlight_error* error) {
-  return models::call(error,
-                      [&] { required(kName, "token", token) = encoder_of(encoder).tokenizer().token(id).c_str(); });
+  return models::call(error, [&] {
+    const auto& model = encoder_of(encoder);
+    const std::string* const found = model.token(id);
+    if (found == nullptr) {
+      refuse(kName, "the id is " + std::to_string(id) + ", expected one of a token, 0 to " +
+                        std::to_string(model.token_count() - 1));
+    }
+    required(kName, "token", token) = found->c_str();
+  });
 }
 
 headlight_status headlight_encoder_token_id(const headlight_encoder* encoder, const char* token, int64_t* id,
                                             headlight_error* error) {
   return models::call(error, [&] {
-    required(kName, "id", id) = encoder_of(encoder).tokenizer().id(&required(kName, "token", token)).value_or(-1);
+    required(kName, "id", id) = encoder_of(encoder).token_id(&required(kName, "token", token)).value_or(-1);
   });
 }
 

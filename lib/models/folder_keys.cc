@@ -11,24 +11,13 @@ namespace {
 
 using files::JsonValue;
 
-// Gathered from published folders, from the attributes that Transformers 4 and 5 save of BERT's configuration and
-// tokenizer, and from what the modules of sentence-transformers 2 to 6 save.
+// Gathered from published folders, from the attributes that Transformers 4 and 5 save of configurations and tokenizers,
+// and from what the modules of sentence-transformers 2 to 6 save. Keys of config.json that belong to one family stand
+// beside what reads it.
 // clang-format off
 constexpr FolderKey kKeys[] = {
-    {"config.json", "model_type", Treatment::read, "", "`bert`, or nothing in the oldest files"},
-    {"config.json", "vocab_size", Treatment::read, "", ""},
-    {"config.json", "hidden_size", Treatment::read, "", ""},
-    {"config.json", "num_hidden_layers", Treatment::read, "", ""},
-    {"config.json", "num_attention_heads", Treatment::read, "", ""},
-    {"config.json", "intermediate_size", Treatment::read, "", ""},
-    {"config.json", "hidden_act", Treatment::read, "", "`gelu`, `gelu_python`, `gelu_new`, `gelu_pytorch_tanh`, `relu`, `silu`, `swish`; `gelu` where it is missing"},
-    {"config.json", "max_position_embeddings", Treatment::read, "", "also the longest text"},
-    {"config.json", "type_vocab_size", Treatment::read, "", "2 where it is missing"},
-    {"config.json", "layer_norm_eps", Treatment::read, "", "1e-12 where it is missing"},
-    {"config.json", "hidden_dropout_prob", Treatment::read, "", "of training alone; 0.1 where it is missing"},
-    {"config.json", "head_merge", Treatment::read, "", "a key of our own: how heads are put together"},
+    {"config.json", "model_type", Treatment::read, "", "one of the families below; `bert` in the oldest files, which have none"},
     {"config.json", "tokenizer_class", Treatment::read, "", "where tokenizer_config.json names none"},
-    {"config.json", "position_embedding_type", Treatment::refused, "'absolute'", ""},
     {"config.json", "is_decoder", Treatment::refused, "false", ""},
     {"config.json", "add_cross_attention", Treatment::refused, "false", ""},
     {"config.json", "cross_attention_hidden_size", Treatment::refused, "", ""},
@@ -37,15 +26,9 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "auto_map", Treatment::refused, "{}|[]", "the model is code of its own"},
     {"config.json", "quantization_config", Treatment::refused, "{}", "the weights are in a format of their own"},
     {"config.json", "compression_config", Treatment::refused, "{}", ""},
-    {"config.json", "embedding_size", Treatment::refused, "", "of ELECTRA"},
-    {"config.json", "alibi_starting_size", Treatment::refused, "", "of MosaicBERT"},
-    {"config.json", "num_key_value_heads", Treatment::refused, "", ""},
-    {"config.json", "rope_theta", Treatment::refused, "", ""},
-    {"config.json", "rope_scaling", Treatment::refused, "", ""},
-    {"config.json", "rope_parameters", Treatment::refused, "", ""},
-    {"config.json", "rotary_emb_base", Treatment::refused, "", ""},
-    {"config.json", "sliding_window", Treatment::refused, "", ""},
-    {"config.json", "attention_probs_dropout_prob", Treatment::no_effect, "", "of training, which drops at hidden_dropout_prob everywhere"},
+    {"config.json", "attention_probs_dropout_prob", Treatment::no_effect, "", "of training, as the next two"},
+    {"config.json", "attention_dropout", Treatment::no_effect, "", ""},
+    {"config.json", "hidden_dropout_prob", Treatment::no_effect, "", ""},
     {"config.json", "architectures", Treatment::no_effect, "", "a task's head is left aside"},
     {"config.json", "initializer_range", Treatment::no_effect, "", ""},
     {"config.json", "initializer_factor", Treatment::no_effect, "", ""},
@@ -346,12 +329,14 @@ Unknown unknown_keys_of(std::string_view file) noexcept {
 }
 
 void check_keys(const JsonValue& object, std::string_view file, std::string_view prefix,
-                std::vector<std::string>& unknown) {
+                std::vector<std::string>& unknown, std::span<const FolderKey> own) {
   const std::span<const FolderKey> keys = keys_of(file);
   const bool reported = unknown_keys_of(file) == Unknown::reported;
   for (const auto& [key, value] : object.members()) {
     if (value.is_null()) continue;
-    const FolderKey* const entry = find(keys, std::string(prefix).append(key));
+    const std::string path = std::string(prefix).append(key);
+    const FolderKey* const first = find(own, path);
+    const FolderKey* const entry = first != nullptr ? first : find(keys, path);
     const std::string is = value.described();
     if (entry == nullptr) {
       if (reported) {

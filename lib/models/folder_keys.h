@@ -33,15 +33,17 @@ struct FolderKey {
   const char* note;
 };
 
-// By file, in the order of the page docs/model-folders.md, which a test holds to it.
+// By file, in the order of the page docs/model-folders.md, which a test holds to it. Of config.json those of every
+// family.
 [[nodiscard]] std::span<const FolderKey> folder_keys() noexcept;
 
 [[nodiscard]] Unknown unknown_keys_of(std::string_view file) noexcept;
 
 // Goes through the members of `object`, which is `prefix` ("normalizer.") in a file of that kind: throws FileError
 // naming the key where one is refused. An unknown key is no error where it is null, nor, where it would be refused, if
-// it is false, {} or []: options that are off. Appends "PATH: KEY" for those that are reported.
+// it is false, {} or []: options that are off. Appends "PATH: KEY" for those that are reported. What `own` says of a
+// key comes before the table.
 void check_keys(const files::JsonValue& object, std::string_view file, std::string_view prefix,
-                std::vector<std::string>& unknown);
+                std::vector<std::string>& unknown, std::span<const FolderKey> own = {});
 
 }  // namespace headlight::models

@@ -1,5 +1,8 @@
 // A model's folder, read.
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -8,17 +11,112 @@
 #include "headlight/models/text_encoder.h"
 #include "models/bert_config.h"
 #include "models/bert_weights.h"
+#include "models/families/encoder_form.h"
+#include "models/families/family.h"
+#include "models/families/family_weights.h"
 #include "models/model_folder.h"
 #include "models/sentence_modules.h"
+#include "models/text_network.h"
+#include "models/text_tokenizer.h"
+#include "models/text_tokenizer_files.h"
 #include "models/tokenizer_files.h"
 
 namespace headlight::models {
 namespace {
 
+using files::JsonValue;
+
+// config.json, by its family; `family` is null for BERT's.
+struct Config {
+  const Family* family = nullptr;
+  FamilyConfig of_family{};
+  EncoderOptions encoder{};
+  std::optional<std::string> tokenizer_class;
+};
+
+// What options show of a network that is no Encoder.
+EncoderOptions sizes_of(const FamilyConfig& config) {
+  const NetworkSpec& network = config.network;
+  EncoderOptions sizes;
+  sizes.vocabulary = network.embedding.vocabulary;
+  sizes.max_positions = config.longest;
+  sizes.token_types = network.embedding.token_types;
+  sizes.width = network.width;
+  sizes.layers = static_cast<std::int64_t>(network.blocks.size());
+  if (network.blocks.empty()) return sizes;
+  sizes.heads = network.blocks.front().attention.heads;
+  sizes.feed_forward_width = network.blocks.front().feed_forward.hidden_width;
+  sizes.activation = network.blocks.front().feed_forward.activation;
+  return sizes;
+}
+
+std::string known_families() {
+  std::string names = "bert";
+  for (const Family& family : families()) names += ", " + std::string(family.model_type);
+  return names;
+}
+
+Config read_config(const ModelFolder& folder, ModelOptions& options) {
+  const JsonValue document = folder.json(kConfigFile);
+  options.model_type = document.string("model_type").value_or("bert");  // the oldest files do not say
+  Config config;
+  if (options.model_type == "bert") {
+    const BertConfig bert = read_bert_config(document, options.unknown_keys);
+    config.encoder = bert.encoder;
+    config.tokenizer_class = bert.tokenizer_class;
+    return config;
+  }
+  config.family = find_family(options.model_type);
+  if (config.family == nullptr) {
+    const std::string_view why = why_not_read(options.model_type);
+    document.fail("model_type", "is " + in_quotes(options.model_type) +
+                                    (why.empty() ? "" : " (" + std::string(why) + ")") + ", expected one of " +
+                                    known_families());
+  }
+  check_keys(document, kConfigFile, "", options.unknown_keys, config.family->keys);
+  config.of_family = config.family->read(document);
+  config.encoder = sizes_of(config.of_family);
+  config.tokenizer_class = document.string("tokenizer_class");
+  return config;
+}
+
+// The tokenizer, and its model_max_length.
+struct TokenizerParts {
+  std::unique_ptr<TextTokenizer> tokenizer;
+  std::optional<double> model_max_length;
+};
+
+TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, const SentenceConfig& sentences,
+                              ModelOptions& options) {
+  const std::string_view of_family = config.family != nullptr ? config.family->tokenizer_class : "BertTokenizer";
+  const std::int64_t rows = config.encoder.vocabulary;
+  if (!has_bert_tokenizer(folder, config.tokenizer_class, of_family)) {
+    TextTokenizerFiles files = read_text_tokenizer_files(folder, rows, options.unknown_keys);
+    if (files.tokenizer.tokens_around().text >= config.encoder.max_positions) {
+      throw FileError(files.path, "puts more tokens around a text than max_position_embeddings of config.json allows");
+    }
+    if (sentences.lower_case && options.unread_pooling.empty()) {
+      options.unread_pooling = printable(folder.path(kSentenceConfigFile)) +
+                               ": do_lower_case is true, expected false beside such a tokenizer.json";
+    }
+    return {make_text_tokenizer(std::move(files.tokenizer), files.types), files.model_max_length};
+  }
+  const auto name = config.tokenizer_class ? config.tokenizer_class : std::string(of_family);
+  TokenizerFiles tokens = read_tokenizer_files(folder, name, rows, options.unknown_keys);
+  // sentence-transformers lower-cases before the tokenizer, which then decides by itself about accents.
+  if (sentences.lower_case && !tokens.options.lower_case) {
+    tokens.options.strip_accents = tokens.options.strip_accents.value_or(false);
+    tokens.options.lower_case = true;
+  }
+  return {make_text_tokenizer(Tokenizer(std::move(tokens.vocabulary), tokens.options, tokens.path)),
+          tokens.model_max_length};
+}
+
 // Tokens after which embed() cuts a text, where sentence_bert_config.json does not say: 512, or 1e30 for no limit.
-std::int64_t longest_text(const ModelFolder& folder, const TokenizerFiles& tokenizer, std::int64_t positions) {
-  if (!tokenizer.model_max_length) return positions;
-  const double most = *tokenizer.model_max_length;
+std::int64_t longest_text(const ModelFolder& folder, const std::optional<double>& model_max_length,
+                          std::int64_t positions) {
+  if (!model_max_length) return positions;
+  const double most = *model_max_length;
   if (!(most >= 2)) {
     throw FileError(folder.path(kTokenizerConfigFile),
                     "model_max_length is " + std::to_string(most) + ", expected 2 or more");
@@ -26,32 +124,44 @@ std::int64_t longest_text(const ModelFolder& folder, const TokenizerFiles& token
   return most < static_cast<double>(positions) ? static_cast<std::int64_t>(most) : positions;
 }
 
+headlight::Encoder load_encoder(const EncoderOptions& options, const EncoderWeights& found, NumberType precision) {
+  headlight::Encoder network(options);
+  network.set_precision(precision);
+  network.load(found.weights);
+  return network;
+}
+
+std::unique_ptr<TextNetwork> load_network(const ModelFolder& folder, const Config& config, NumberType precision) {
+  SafetensorsFile file = folder.safetensors(kWeightsFile);
+  if (config.family == nullptr) {
+    return make_text_network(load_encoder(config.encoder, find_bert_weights(file, config.encoder), precision));
+  }
+  const NetworkSpec& spec = config.of_family.network;
+  const Weights found = find_family_weights(file, *config.family, spec);
+  if (const auto encoder = as_encoder(spec)) {
+    return make_text_network(load_encoder(*encoder, as_encoder_weights(found, encoder->layers), precision),
+                             config.of_family.positions);
+  }
+  throw FileError(folder.path(kConfigFile),
+                  "model_type is " + in_quotes(config.family->model_type) + ", whose network is not built");
+}
+
 TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   ModelOptions options;
   const std::vector<Module> modules = read_modules(folder, options.unknown_keys);
   const ModelFolder transformer = transformer_folder(folder, modules);
-  const BertConfig config = read_bert_config(transformer, options.unknown_keys);
+  const Config config = read_config(transformer, options);
   options.encoder = config.encoder;
-  TokenizerFiles tokens =
-      read_tokenizer_files(transformer, config.tokenizer_class, options.encoder.vocabulary, options.unknown_keys);
   const SentenceConfig sentences = read_sentence_config(transformer);
-  // sentence-transformers lower-cases before the tokenizer, which then decides by itself about accents.
-  if (sentences.lower_case && !tokens.options.lower_case) {
-    tokens.options.strip_accents = tokens.options.strip_accents.value_or(false);
-    tokens.options.lower_case = true;
-  }
+  TokenizerParts tokens = read_tokenizer(transformer, config, sentences, options);
   options.max_length = options.encoder.max_positions;
   options.embed_max_length = std::min(
-      options.max_length, sentences.max_seq_length.value_or(longest_text(transformer, tokens, options.max_length)));
+      options.max_length,
+      sentences.max_seq_length.value_or(longest_text(transformer, tokens.model_max_length, options.max_length)));
   read_vectors(folder, modules, wanted.pooling, options);
   if (options.unread_pooling.empty()) options.unread_pooling = sentences.unread_pooling;
-  Tokenizer tokenizer(std::move(tokens.vocabulary), tokens.options, tokens.path);
-  SafetensorsFile file = transformer.safetensors(kWeightsFile);
-  const EncoderWeights found = find_bert_weights(file, options.encoder);
-  headlight::Encoder network(options.encoder);
-  network.set_precision(wanted.precision);
-  network.load(found.weights);
-  return {options, std::move(tokenizer), std::move(network)};
+  std::unique_ptr<TextNetwork> network = load_network(transformer, config, wanted.precision);
+  return {options, std::move(tokens.tokenizer), std::move(network)};
 }
 
 }  // namespace

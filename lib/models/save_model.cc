@@ -13,6 +13,7 @@
 #include "headlight/models/text_encoder.h"
 #include "models/bert_config.h"
 #include "models/bert_weights.h"
+#include "models/families/config_values.h"
 #include "models/json_text.h"
 #include "models/model_folder.h"
 #include "models/saved_tokenizer.h"
@@ -92,6 +93,11 @@ void remove_others(const std::string& folder, const SavedFiles& written) {
 }  // namespace
 
 void TextEncoder::save(const std::string& folder, NumberType type) const {
+  if (options_.model_type != "bert" || !has_tokenizer()) {
+    throw std::invalid_argument("models::TextEncoder: save: the model_type is " + in_quotes(options_.model_type) +
+                                (has_tokenizer() ? "" : " with a tokenizer.json of another kind") +
+                                ", expected bert with its tokenizer");
+  }
   if (options_.encoder.norm != Norm::post) {
     throw std::invalid_argument(
         "models::TextEncoder: save: the network normalises before its halves, which a BERT folder cannot say");
@@ -100,7 +106,7 @@ void TextEncoder::save(const std::string& folder, NumberType type) const {
     throw std::invalid_argument("models::TextEncoder: save: what is not read would be lost, " +
                                 options_.unread_pooling);
   }
-  write_model_folder(folder, options_, tokenizer_.vocabulary(), name_as_bert(network_), {}, type);
+  write_model_folder(folder, options_, tokenizer().vocabulary(), name_as_bert(network()), {}, type);
 }
 
 void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,

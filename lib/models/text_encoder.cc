@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "headlight/models/errors.h"
@@ -10,6 +11,8 @@
 #include "models/describe.h"
 #include "models/module_files.h"
 #include "models/out_view.h"
+#include "models/text_network.h"
+#include "models/text_tokenizer.h"
 #include "models/text_vectors.h"
 #include "models/workspace.h"
 
@@ -74,11 +77,13 @@ void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, V
 }
 
 // Adds the tokens of a row that are not masked, at the positions of their columns.
-auto rows_of(View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask) {
-  return [ids, mask](std::size_t number, TokenBatch& batch) {
+auto rows_of(View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask, const PositionRule& rule) {
+  return [ids, mask, rule](std::size_t number, TokenBatch& batch) {
     const auto row = static_cast<std::int64_t>(number);
+    Places places(rule);
     for (std::int64_t column = 0; column < ids.extent(1); ++column) {
-      if (!mask || mask(row, column) != 0) batch.add({ids(row, column), column});
+      const std::int64_t place = places.next(ids(row, column));
+      if (!mask || mask(row, column) != 0) batch.add({ids(row, column), column, place});
     }
   };
 }
@@ -115,12 +120,20 @@ auto vectors_into(Engine& engine, const ModelOptions& options, const EmbedOption
 }  // namespace
 
 TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
+    : TextEncoder(options, make_text_tokenizer(std::move(tokenizer)), make_text_network(std::move(network))) {}
+
+TextEncoder::TextEncoder(TextEncoder&&) noexcept = default;
+TextEncoder& TextEncoder::operator=(TextEncoder&&) noexcept = default;
+TextEncoder::~TextEncoder() = default;
+
+TextEncoder::TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
+                         std::unique_ptr<TextNetwork> network)
     : options_(options),
       tokenizer_(std::move(tokenizer)),
       network_(std::move(network)),
       workspaces_(std::make_shared<WorkspacePool>()) {
-  options_.encoder = network_.options();
-  options_.tokenizer = tokenizer_.options();
+  if (has_network() && options_.model_type == "bert") options_.encoder = this->network().options();
+  if (has_tokenizer()) options_.tokenizer = this->tokenizer().options();
   if (options_.max_length == 0) options_.max_length = options_.encoder.max_positions;
   if (options_.embed_max_length == 0) options_.embed_max_length = options_.max_length;
   if (options_.max_length < 2 || options_.max_length > options_.encoder.max_positions) {
@@ -132,11 +145,53 @@ TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headl
          std::to_string(options_.max_length));
   }
   check_vector_options(options_);
-  if (tokenizer_.size() > options_.encoder.vocabulary) {
-    fail("the tokenizer has " + std::to_string(tokenizer_.size()) +
+  if (tokenizer_->size() > options_.encoder.vocabulary) {
+    fail("the tokenizer has " + std::to_string(tokenizer_->size()) +
          " tokens, expected at most the network's vocabulary " + std::to_string(options_.encoder.vocabulary));
   }
 }
+
+const Layer& TextEncoder::layer() const noexcept { return network_->layer(); }
+
+Layer& TextEncoder::layer() noexcept { return network_->layer(); }
+
+bool TextEncoder::has_network() const noexcept { return network_->encoder() != nullptr; }
+
+bool TextEncoder::has_tokenizer() const noexcept { return tokenizer_->bert() != nullptr; }
+
+const headlight::Encoder& TextEncoder::network() const {
+  if (const headlight::Encoder* const encoder = network_->encoder()) return *encoder;
+  fail("network: the model_type is " + in_quotes(options_.model_type) + ", expected one whose layers are BERT's");
+}
+
+headlight::Encoder& TextEncoder::network() { return const_cast<headlight::Encoder&>(std::as_const(*this).network()); }
+
+const Tokenizer& TextEncoder::tokenizer() const {
+  if (const Tokenizer* const bert = tokenizer_->bert()) return *bert;
+  fail("tokenizer: the model of model_type " + in_quotes(options_.model_type) +
+       " has a tokenizer.json of another kind, expected BERT's tokenizer");
+}
+
+std::vector<std::int64_t> TextEncoder::tokenize(std::string_view text, std::int64_t max_length) const {
+  std::vector<std::int64_t> ids;
+  tokenizer_->append(text, max_length == 0 ? options_.max_length : max_length, ids);
+  return ids;
+}
+
+std::string TextEncoder::decode(std::span<const std::int64_t> ids) const {
+  for (const std::int64_t id : ids) {
+    if (token(id) == nullptr) {
+      fail("decode: ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(tokenizer_->size() - 1));
+    }
+  }
+  return tokenizer_->decode(ids);
+}
+
+const std::string* TextEncoder::token(std::int64_t id) const noexcept { return tokenizer_->token(id); }
+
+std::optional<std::int64_t> TextEncoder::token_id(std::string_view token) const { return tokenizer_->id(token); }
+
+std::int64_t TextEncoder::token_count() const noexcept { return tokenizer_->size(); }
 
 template <class Function>
 void TextEncoder::for_each_text(const Texts& texts, Function take) const {
@@ -158,17 +213,17 @@ HiddenStates TextEncoder::encode(Engine& engine, const Texts& texts) const {
   states.ids.resize(texts.count);
   std::size_t length = 0;
   for_each_text(texts, [&](std::size_t number, std::string_view text) {
-    states.ids[number] = tokenizer_.encode(text, options_.max_length);
+    states.ids[number] = tokenize(text);
     length = std::max(length, states.ids[number].size());
   });
   states.hidden = Tensor<float, 3>(
       {static_cast<std::int64_t>(texts.count), static_cast<std::int64_t>(length), options_.encoder.width});
   const auto add = [&](std::size_t number, TokenBatch& batch) {
-    batch.add_ids([&](std::vector<std::int64_t>& ids) {
+    batch.add_ids(network_->positions(), [&](std::vector<std::int64_t>& ids, std::vector<std::int64_t>&) {
       ids.insert(ids.end(), states.ids[number].begin(), states.ids[number].end());
     });
   };
-  workspaces_->take()->run(engine, network_, texts.count, add, padded_into(states.hidden));
+  workspaces_->take()->run(engine, *network_, texts.count, add, padded_into(states.hidden));
   return states;
 }
 
@@ -185,8 +240,8 @@ void TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<c
   check_ids(options_.encoder, ids, mask);
   check_out(out, {ids.extent(0), ids.extent(1), options_.encoder.width});
   if (ids.size() == 0) return;
-  workspaces_->take()->run(engine, network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask),
-                           padded_into(out));
+  workspaces_->take()->run(engine, *network_, static_cast<std::size_t>(ids.extent(0)),
+                           rows_of(ids, mask, network_->positions()), padded_into(out));
 }
 
 void TextEncoder::check_pooling() const {
@@ -228,19 +283,22 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
   check_out(out, {static_cast<std::int64_t>(texts.count), embed_width()});
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
   const std::string prompt = this->prompt(options);
-  // Its tokens but for the [SEP] behind them.
+  // Its tokens but for the last one that stands behind texts, as sentence-transformers counts them.
   std::int64_t prompt_tokens = 0;
   if (!prompt.empty()) {
-    prompt_tokens = static_cast<std::int64_t>(tokenizer_.encode(prompt, options_.embed_max_length).size()) - 1;
+    const auto tokens = static_cast<std::int64_t>(tokenize(prompt, options_.embed_max_length).size());
+    prompt_tokens = tokens - std::min<std::int64_t>(tokenizer_->tokens_behind(), 1);
   }
   std::string joined;
   const auto add = [&](std::size_t number, TokenBatch& batch) {
     std::string_view text = texts.at(texts.list, number);
     if (!prompt.empty()) text = joined.assign(prompt).append(text);
-    batch.add_ids([&](std::vector<std::int64_t>& ids) { tokenizer_.append(text, options_.embed_max_length, ids); });
+    batch.add_ids(network_->positions(), [&](std::vector<std::int64_t>& ids, std::vector<std::int64_t>&) {
+      tokenizer_->append(text, options_.embed_max_length, ids);
+    });
   };
   const auto workspace = workspaces_->take();
-  workspace->run(engine, network_, texts.count, add,
+  workspace->run(engine, *network_, texts.count, add,
                  vectors_into(engine, options_, options, prompt_tokens, out, workspace->vectors()));
 }
 
@@ -267,16 +325,16 @@ void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<co
     fail("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");
   }
   const auto workspace = workspaces_->take();
-  workspace->run(engine, network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask),
+  workspace->run(engine, *network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask, network_->positions()),
                  vectors_into(engine, options_, options, options.prompt_tokens, out, workspace->vectors()));
 }
 
 void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
   if (tokens < 0) fail("reserve() for " + std::to_string(tokens) + " tokens, expected at least 0");
   const std::int64_t longest = options_.encoder.max_positions;
-  network_.reserve(engine, std::min(tokens, std::max(kTokensAtATime, longest)));
+  network_->reserve(engine, std::min(tokens, std::max(kTokensAtATime, longest)));
   const auto workspace = workspaces_->take();
-  workspace->reserve(network_, tokens, longest);
+  workspace->reserve(*network_, tokens, longest);
   workspace->vectors().reserve(engine, options_, Workspace::sequences_at_a_time(tokens));
 }
 
@@ -298,7 +356,7 @@ void TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> id
   LayerProbabilities wanted{.layer = layer};
   wanted.probabilities.per_head = {
       out.data, {1, out.extent(0), length, length}, {0, out.stride(0), out.stride(1), out.stride(2)}};
-  workspaces_->take()->look(engine, network_, rows_of(row, {}), wanted);
+  workspaces_->take()->look(engine, network(), rows_of(row, {}, network_->positions()), wanted);
 }
 
 TextEncoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {

@@ -14,24 +14,25 @@ TokenBatch::TokenBatch(std::span<const Sequence> sequences, std::size_t first, s
 }
 
 void TokenBatch::reserve(std::size_t tokens, std::size_t sequences) {
-  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &token_types_}) list->reserve(tokens);
+  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &places_, &token_types_}) list->reserve(tokens);
   offsets_.reserve(sequences + 1);
 }
 
 void TokenBatch::clear() noexcept {
-  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &token_types_}) list->clear();
+  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &places_, &token_types_}) list->clear();
   offsets_.resize(1);
 }
 
 void TokenBatch::add(const Token& token) {
   ids_.push_back(token.id);
   positions_.push_back(token.position);
+  places_.push_back(token.place);
   token_types_.push_back(0);
 }
 
 void TokenBatch::keep_last() noexcept {
   const std::int64_t begin = offsets_[offsets_.size() - 2];
-  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &token_types_}) {
+  for (std::vector<std::int64_t>* const list : {&ids_, &positions_, &places_, &token_types_}) {
     list->erase(list->begin(), list->begin() + begin);
   }
   offsets_[1] = offsets_.back() - begin;
@@ -45,6 +46,12 @@ EncoderInput TokenBatch::input(bool with_token_types, std::size_t count) const {
                      .offsets = std::span(offsets_).first(count + 1)};
   if (with_token_types) input.token_types = std::span(token_types_).first(tokens);
   return input;
+}
+
+EncoderInput TokenBatch::input_by_place(bool with_token_types, std::size_t count) const {
+  EncoderInput by_place = input(with_token_types, count);
+  by_place.positions = std::span(places_).first(by_place.ids.size());
+  return by_place;
 }
 
 }  // namespace headlight::models

@@ -8,7 +8,7 @@
 
 namespace headlight::models {
 
-void Workspace::reserve(const headlight::Encoder& network, std::int64_t tokens, std::int64_t longest) {
+void Workspace::reserve(const TextNetwork& network, std::int64_t tokens, std::int64_t longest) {
   // The sequence that ends a batch is in it already when it is found to be too much, and a text's last word may have
   // pieces beyond the end.
   const std::int64_t most = std::min(tokens, kTokensAtATime + longest) + static_cast<std::int64_t>(kLongestWord);
@@ -16,9 +16,9 @@ void Workspace::reserve(const headlight::Encoder& network, std::int64_t tokens, 
   try {
     batch_.reserve(static_cast<std::size_t>(most), static_cast<std::size_t>(sequences));
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory("models::TextEncoder", static_cast<std::size_t>(3 * most + sequences) * sizeof(std::int64_t));
+    throw OutOfMemory("models::TextEncoder", static_cast<std::size_t>(4 * most + sequences) * sizeof(std::int64_t));
   }
-  static_cast<void>(rows(std::min(tokens, std::max(kTokensAtATime, longest)), network.options().width));
+  static_cast<void>(rows(std::min(tokens, std::max(kTokensAtATime, longest)), network.width()));
 }
 
 View<float, 2> Workspace::rows(std::int64_t tokens, std::int64_t width) {

@@ -12,6 +12,7 @@
 #include "headlight/layers/encoder.h"
 #include "headlight/out_of_memory.h"
 #include "headlight/tensor.h"
+#include "models/text_network.h"
 #include "models/text_vectors.h"
 #include "models/token_batch.h"
 
@@ -26,7 +27,7 @@ inline constexpr std::int64_t kSequencesAtATime = 2048;
 class Workspace {
  public:
   // Room for runs of the network on at most so many tokens, the longest sequence of `longest`.
-  void reserve(const headlight::Encoder& network, std::int64_t tokens, std::int64_t longest);
+  void reserve(const TextNetwork& network, std::int64_t tokens, std::int64_t longest);
   // Sequences that take() gets at most of a run on so many tokens.
   [[nodiscard]] static std::int64_t sequences_at_a_time(std::int64_t tokens) noexcept {
     return std::min(tokens, kSequencesAtATime) + 1;
@@ -37,7 +38,7 @@ class Workspace {
   // tokens of one, take(first, input, its hidden states [N, E]) gets some of them, of which `first` is the number of
   // the first. Throws OutOfMemory.
   template <class Add, class Take>
-  void run(Engine& engine, const headlight::Encoder& network, std::size_t count, Add add, Take take) {
+  void run(Engine& engine, const TextNetwork& network, std::size_t count, Add add, Take take) {
     batch_.clear();
     std::size_t first = 0;
     for (std::size_t number = 0; number < count; ++number) {
@@ -64,15 +65,16 @@ class Workspace {
     add(0, batch_);
     batch_.end_sequence();
     const View<float, 2> hidden = rows(batch_.tokens(), network.options().width);
-    network.forward(engine, batch_.input(network.options().token_types > 0), hidden, {&wanted, 1});
+    network.forward(engine, batch_.input_by_place(network.options().token_types > 0, 1), hidden, {&wanted, 1});
   }
 
  private:
   template <class Take>
-  void forward(Engine& engine, const headlight::Encoder& network, std::size_t sequences, std::size_t first, Take take) {
-    const EncoderInput input = batch_.input(network.options().token_types > 0, sequences);
-    const View<float, 2> hidden = rows(static_cast<std::int64_t>(input.ids.size()), network.options().width);
-    if (!input.ids.empty()) network.forward(engine, input, hidden);
+  void forward(Engine& engine, const TextNetwork& network, std::size_t sequences, std::size_t first, Take take) {
+    const bool types = network.has_token_types();
+    const EncoderInput input = batch_.input(types, sequences);
+    const View<float, 2> hidden = rows(static_cast<std::int64_t>(input.ids.size()), network.width());
+    if (!input.ids.empty()) network.forward(engine, batch_.input_by_place(types, sequences), hidden);
     take(first, input, View<const float, 2>(hidden));
   }
   [[nodiscard]] View<float, 2> rows(std::int64_t tokens, std::int64_t width);

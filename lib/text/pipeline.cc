@@ -1,5 +1,6 @@
 #include "text/pipeline.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 
@@ -7,6 +8,7 @@
 #include "text/bpe.h"
 #include "text/decoders.h"
 #include "text/normalizers.h"
+#include "text/pair_lengths.h"
 #include "text/pre_tokenizers.h"
 #include "text/unigram.h"
 #include "text/word_pieces.h"
@@ -134,6 +136,33 @@ std::vector<std::int64_t> Pipeline::around(const std::vector<TemplatePart>& part
     }
   }
   return ids;
+}
+
+TokenPair Pipeline::around_within(const std::vector<TemplatePart>& parts, std::int64_t room, std::string_view first,
+                                  std::string_view second) const {
+  using Kind = TemplatePart::Kind;
+  // A text that stands in a template more than once is cut in each place.
+  const auto times = [&](Kind kind) {
+    return std::count_if(parts.begin(), parts.end(), [&](const TemplatePart& part) { return part.kind == kind; });
+  };
+  std::vector<std::int64_t> one, two;
+  if (times(Kind::first_text) > 0) append(first, one);
+  if (times(Kind::second_text) > 0) append(second, two);
+  const std::int64_t most = std::max<std::int64_t>({times(Kind::first_text), times(Kind::second_text), 1});
+  const auto [n1, n2] =
+      pair_lengths(static_cast<std::int64_t>(one.size()), static_cast<std::int64_t>(two.size()), room / most);
+  TokenPair pair;
+  for (const TemplatePart& part : parts) {
+    const std::vector<std::int64_t>& ids = part.kind == Kind::first_text    ? one
+                                           : part.kind == Kind::second_text ? two
+                                                                            : part.ids;
+    const std::int64_t count = part.kind == Kind::first_text    ? n1
+                               : part.kind == Kind::second_text ? n2
+                                                                : static_cast<std::int64_t>(ids.size());
+    pair.ids.insert(pair.ids.end(), ids.begin(), ids.begin() + count);
+    pair.types.insert(pair.types.end(), static_cast<std::size_t>(count), part.type);
+  }
+  return pair;
 }
 
 }  // namespace headlight::text

@@ -22,6 +22,9 @@ struct Pipeline {
   void append(std::string_view text, std::vector<std::int64_t>& ids) const;
   [[nodiscard]] std::vector<std::int64_t> around(const std::vector<TemplatePart>& parts, SpecialTokens special,
                                                  std::string_view first, std::string_view second) const;
+  // As around(), but cut: at most `room` ids of both texts together.
+  [[nodiscard]] TokenPair around_within(const std::vector<TemplatePart>& parts, std::int64_t room,
+                                        std::string_view first, std::string_view second) const;
   [[nodiscard]] const std::string* token(std::int64_t id) const {
     const std::string* const found = added->token(id);
     return found != nullptr ? found : model->token(id);

@@ -31,9 +31,18 @@ PostProcessor of_bert(const JsonValue& part, const IsId& is_id, bool doubles_sep
   const TemplatePart begin = named(part, "cls", is_id), end = named(part, "sep", is_id);
   PostProcessor processor;
   processor.single = {begin, {Kind::first_text}, end};
-  processor.pair = {begin, {Kind::first_text}, end, {Kind::second_text}, end};
+  const std::int64_t type = doubles_separator ? 0 : 1;  // RoBERTa knows one alone
+  processor.pair = {begin, {Kind::first_text}, end, {Kind::second_text, {}, type}, {Kind::tokens, end.ids, type}};
   if (doubles_separator) processor.pair.insert(processor.pair.begin() + 3, end);
   return processor;
+}
+
+constexpr std::int64_t kMostTypes = 1024;
+
+std::int64_t type_of_tokens(const JsonValue& part) {
+  const std::int64_t type = part.integer("type_id").value_or(0);
+  if (type < 0 || type >= kMostTypes) part.fail("type_id", "is " + std::to_string(type) + ", expected a small number");
+  return type;
 }
 
 // {"Sequence": {"id": "A", "type_id": 0}} or {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
@@ -43,7 +52,7 @@ TemplatePart template_part(const JsonValue& piece, const JsonValue& processor, c
     expect_keys(*sequence, {"id", "type_id"});
     const std::string id = needed_string(*sequence, "id");
     if (id != "A" && !(id == "B" && is_pair)) sequence->fail("id", "is " + models::in_quotes(id));
-    return {id == "A" ? Kind::first_text : Kind::second_text};
+    return {id == "A" ? Kind::first_text : Kind::second_text, {}, type_of_tokens(*sequence)};
   }
   const auto token = piece.object("SpecialToken");
   if (!token) piece.fail("is neither Sequence nor SpecialToken");
@@ -54,7 +63,7 @@ TemplatePart template_part(const JsonValue& piece, const JsonValue& processor, c
   const auto ids = special ? special->array("ids") : std::nullopt;
   if (!ids) processor.fail("special_tokens", "has no ids of " + models::in_quotes(name));
   expect_keys(*special, {"id", "ids", "tokens"});
-  TemplatePart part{Kind::tokens};
+  TemplatePart part{Kind::tokens, {}, type_of_tokens(*token)};
   for (const JsonValue& id : ids->elements()) {
     if (part.ids.size() == kMostTokens) ids->fail("is longer than any template");
     part.ids.push_back(checked(id, is_id));

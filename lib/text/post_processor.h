@@ -14,11 +14,12 @@ namespace headlight::text {
 struct TemplatePart {
   enum class Kind : std::uint8_t { first_text, second_text, tokens } kind = Kind::tokens;
   std::vector<std::int64_t> ids{};
+  std::int64_t type = 0;  // of its tokens, as TokenPair::types
 };
 
 struct PostProcessor {
   std::vector<TemplatePart> single{{TemplatePart::Kind::first_text}};
-  std::vector<TemplatePart> pair{{TemplatePart::Kind::first_text}, {TemplatePart::Kind::second_text}};
+  std::vector<TemplatePart> pair{{TemplatePart::Kind::first_text}, {TemplatePart::Kind::second_text, {}, 1}};
 };
 
 // `part` of the file: an object with the type BertProcessing, RobertaProcessing, ByteLevel, TemplateProcessing, or a

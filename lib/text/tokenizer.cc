@@ -25,6 +25,19 @@ void check_text(std::string_view text, const char* name) {
   }
 }
 
+std::int64_t tokens_of(const std::vector<TemplatePart>& parts) {
+  std::size_t count = 0;
+  for (const TemplatePart& part : parts) count += part.ids.size();
+  return static_cast<std::int64_t>(count);
+}
+
+// What max_length leaves to texts.
+std::int64_t room_for_texts(std::int64_t max_length, std::int64_t around) {
+  if (max_length >= around) return max_length - around;
+  throw std::invalid_argument("max_length is " + std::to_string(max_length) + ", expected at least the " +
+                              std::to_string(around) + " tokens around");
+}
+
 }  // namespace
 
 struct Tokenizer::State : Pipeline {
@@ -45,6 +58,10 @@ Tokenizer Tokenizer::parse(std::string_view json, std::string_view source) {
   return Tokenizer(std::make_shared<const State>(JsonValue::parse_object(std::string(source), std::string(json))));
 }
 
+Tokenizer Tokenizer::parse(const files::JsonValue& document) {
+  return Tokenizer(std::make_shared<const State>(document));
+}
+
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   check_text(text, "text");
   return state_->around(state_->processor.single, special, text, {});
@@ -55,6 +72,29 @@ std::vector<std::int64_t> Tokenizer::encode_pair(std::string_view first, std::st
   check_text(first, "first");
   check_text(second, "second");
   return state_->around(state_->processor.pair, special, first, second);
+}
+
+std::vector<std::int64_t> Tokenizer::encode_within(std::string_view text, std::int64_t max_length) const {
+  check_text(text, "text");
+  const std::vector<TemplatePart>& parts = state_->processor.single;
+  return state_->around_within(parts, room_for_texts(max_length, tokens_of(parts)), text, {}).ids;
+}
+
+TokenPair Tokenizer::encode_pair_within(std::string_view first, std::string_view second,
+                                        std::int64_t max_length) const {
+  check_text(first, "first");
+  check_text(second, "second");
+  const std::vector<TemplatePart>& parts = state_->processor.pair;
+  return state_->around_within(parts, room_for_texts(max_length, tokens_of(parts)), first, second);
+}
+
+TokensAround Tokenizer::tokens_around() const noexcept {
+  const std::vector<TemplatePart>& single = state_->processor.single;
+  TokensAround around{.text = tokens_of(single), .pair = tokens_of(state_->processor.pair)};
+  for (auto part = single.rbegin(); part != single.rend() && part->kind == TemplatePart::Kind::tokens; ++part) {
+    around.behind += static_cast<std::int64_t>(part->ids.size());
+  }
+  return around;
 }
 
 std::string Tokenizer::decode(const std::vector<std::int64_t>& ids, SpecialTokens special) const {
@@ -80,6 +120,8 @@ std::optional<std::string> Tokenizer::token(std::int64_t id) const {
   const std::string* const found = state_->token(id);
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
+
+const std::string* Tokenizer::find_token(std::int64_t id) const noexcept { return state_->token(id); }
 
 std::optional<std::int64_t> Tokenizer::id(std::string_view token) const {
   const auto found = state_->added->id(token);

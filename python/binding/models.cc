@@ -138,7 +138,7 @@ nb::list tokenize(const Encoder& model, nb::handle given) {
   std::vector<std::int64_t> found;
   {
     const nb::gil_scoped_release released;  // `given` keeps the words, for as long as its caller waits
-    found = model.tokenizer().encode(words, model.options().max_length);
+    found = model.tokenize(words);
   }
   nb::list ids;
   for (const std::int64_t id : found) ids.append(id);
@@ -163,25 +163,15 @@ nb::object default_prompt_of(const Encoder& model) {
   return nb::str(name.data(), name.size());
 }
 
-// Pieces put together again: a space before each, but for those that begin with "##" in the vocabulary.
-std::string decode(const Encoder& model, nb::handle ids) {
-  const models::Tokenizer& tokenizer = model.tokenizer();
-  std::string words;
-  for (const std::int64_t id : integers("decode", "ids", ids)) {
-    if (id < 0 || id >= tokenizer.size()) {
-      refuse_value("decode",
-                   "ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(tokenizer.size() - 1));
+std::string decode(const Encoder& model, nb::handle given) {
+  const std::vector<std::int64_t> ids = integers("decode", "ids", given);
+  for (const std::int64_t id : ids) {
+    if (model.token(id) == nullptr) {
+      refuse_value("decode", "ids has " + std::to_string(id) + ", expected 0 to " +
+                                 std::to_string(model.token_count() - 1));
     }
-    std::string_view token = tokenizer.token(id);
-    const std::string& inside = tokenizer.options().subword_prefix;
-    if (token.starts_with(inside) && token.size() > inside.size()) {
-      token.remove_prefix(inside.size());
-    } else if (!words.empty()) {
-      words += ' ';
-    }
-    words += token;
   }
-  return words;
+  return model.decode(ids);
 }
 
 // What looks like a name on a hub most often is one.
@@ -285,7 +275,7 @@ void define_models(nb::module_& module) {
       .def_prop_ro(
           "heads", [](const Encoder& model) { return network_of(model).heads; }, "Heads of each layer.")
       .def_prop_ro(
-          "vocabulary", [](const Encoder& model) { return model.tokenizer().size(); },
+          "vocabulary", [](const Encoder& model) { return model.token_count(); },
           "Tokens that the tokenizer knows.")
       .def_prop_ro(
           "max_length", [](const Encoder& model) { return model.options().max_length; },
@@ -305,7 +295,7 @@ void define_models(nb::module_& module) {
           nb::sig("def unknown_keys(self) -> list[str]"),
           "Keys of the folder's files that nobody here knows, and that were passed over.")
       .def_prop_ro(
-          "precision", [](const Encoder& model) { return name(model.network().precision()); },
+          "precision", [](const Encoder& model) { return name(model.layer().precision()); },
           "What products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'.")
       .def_prop_ro(
           "folder", [](const Encoder& model) { return nb::steal(PyUnicode_DecodeFSDefault(model.folder().c_str())); },
@@ -314,7 +304,7 @@ void define_models(nb::module_& module) {
         const EncoderOptions& network = network_of(model);
         return "<headlight.Encoder of " + std::to_string(network.layers) + " layers, " + std::to_string(network.heads) +
                " heads, width " + std::to_string(network.width) + ", in " +
-               std::string(name(model.network().precision())) + ">";
+               std::string(name(model.layer().precision())) + ">";
       });
   define(
       module, "load", kLoadSignature, &load,

@@ -57,7 +57,7 @@ void TextSlices::group(const char* operation, const models::TextEncoder& model, 
   const auto count_tokens = [&](std::int64_t first, std::int64_t count) {
     for (auto number = static_cast<std::size_t>(first); number < static_cast<std::size_t>(first + count); ++number) {
       joined.assign(prompt_).append(texts_[number]);
-      const auto own = static_cast<std::int64_t>(model.tokenizer().encode(joined, max_length_).size());
+      const auto own = static_cast<std::int64_t>(model.tokenize(joined, max_length_).size());
       if (tokens > 0 && tokens + own > most) {
         groups_.push_back(number);
         tokens = 0;

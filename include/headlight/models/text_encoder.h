@@ -1,4 +1,4 @@
-// A published BERT model: text in, hidden states or sentence vectors out.
+// A published model: text in, hidden states or sentence vectors out.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +52,11 @@ struct VectorLayer {
 
 // What a model is made of.
 struct ModelOptions {
-  EncoderOptions encoder;      // the network
-  TokenizerOptions tokenizer;  // how texts become tokens
+  // The network. Of another one than BERT's its sizes alone, and in max_positions the tokens of the longest sequence.
+  EncoderOptions encoder;
+  TokenizerOptions tokenizer;  // how texts become tokens; not those of another tokenizer than BERT's
+  // "bert", or what config.json has in its place.
+  std::string model_type{"bert"};
   // Tokens after which a text is cut, [CLS] and [SEP] included: at most encoder.max_positions. 0: that many.
   std::int64_t max_length = 0;
   // The same for embed(), at most max_length. 0: that many. (max_seq_length of sentence_bert_config.json, or
@@ -95,6 +98,8 @@ struct HiddenStates {
   Tensor<float, 3> hidden;
 };
 
+class TextNetwork;
+class TextTokenizer;
 class WorkspacePool;
 
 // Tokenizer and network together. Computing is const and may be done by any number of threads at once.
@@ -107,6 +112,12 @@ class HEADLIGHT_API TextEncoder {
  public:
   // The parts, made elsewhere. Throws std::invalid_argument when their sizes or the lengths do not fit together.
   TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
+  // Internal: of any kind; options.encoder has the sizes of a network that is not BERT's.
+  TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
+              std::unique_ptr<TextNetwork> network);
+  TextEncoder(TextEncoder&&) noexcept;
+  TextEncoder& operator=(TextEncoder&&) noexcept;
+  ~TextEncoder();
 
   // Texts in UTF-8 → hidden states. Throws std::invalid_argument when one is not, naming its number and the byte.
   [[nodiscard]] HiddenStates encode(Engine& engine, std::span<const std::string> texts) const;
@@ -161,9 +172,21 @@ class HEADLIGHT_API TextEncoder {
   void embed(Engine& engine, const Texts& texts, View<float, 2> out, const EmbedOptions& options) const;
 
   // [H, L, L]: how much each token (row) of one sequence looks at each other in layer 0 … layers − 1; rows sum to 1.
+  // Throw std::invalid_argument for another network than BERT's.
   [[nodiscard]] Tensor<float, 3> probabilities(Engine& engine, std::span<const std::int64_t> ids,
                                                std::int64_t layer) const;
   void probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer, View<float, 3> out) const;
+
+  // The ids of a text's tokens with those around it, at most max_length; 0: options().max_length. Throws
+  // std::invalid_argument for what is not UTF-8.
+  [[nodiscard]] std::vector<std::int64_t> tokenize(std::string_view text, std::int64_t max_length = 0) const;
+  // The text of ids; BERT's tokens with spaces between words. Throws std::invalid_argument for an id that no token has.
+  [[nodiscard]] std::string decode(std::span<const std::int64_t> ids) const;
+  // The token of an id as its file spells it, null for an id that no token has; and the other way. One more than the
+  // largest id.
+  [[nodiscard]] const std::string* token(std::int64_t id) const noexcept;
+  [[nodiscard]] std::optional<std::int64_t> token_id(std::string_view token) const;
+  [[nodiscard]] std::int64_t token_count() const noexcept;
 
   // Writes a folder that load() and other tools read: config.json, model.safetensors, vocab.txt, tokenizer_config.json,
   // sentence_bert_config.json; where vectors are more than the mean, or there are prompts, modules.json, the files of
@@ -180,9 +203,16 @@ class HEADLIGHT_API TextEncoder {
 
   // With every length set.
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
-  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return tokenizer_; }
-  [[nodiscard]] const headlight::Encoder& network() const noexcept { return network_; }
-  [[nodiscard]] headlight::Encoder& network() noexcept { return network_; }
+  // The network as a layer, whichever it is: its parameters, its precision.
+  [[nodiscard]] const Layer& layer() const noexcept;
+  [[nodiscard]] Layer& layer() noexcept;
+  // Whether there is a network(): BERT's, or one like it, such as RoBERTa's; and whether there is a tokenizer().
+  [[nodiscard]] bool has_network() const noexcept;
+  [[nodiscard]] bool has_tokenizer() const noexcept;
+  // Throw std::invalid_argument where there is none.
+  [[nodiscard]] const Tokenizer& tokenizer() const;
+  [[nodiscard]] const headlight::Encoder& network() const;
+  [[nodiscard]] headlight::Encoder& network();
 
  private:
   void check_pooling() const;
@@ -191,8 +221,8 @@ class HEADLIGHT_API TextEncoder {
   void for_each_text(const Texts& texts, Function take) const;
 
   ModelOptions options_;
-  Tokenizer tokenizer_;
-  headlight::Encoder network_;
+  std::unique_ptr<TextTokenizer> tokenizer_;
+  std::unique_ptr<TextNetwork> network_;
   std::shared_ptr<WorkspacePool> workspaces_;
 };
 
@@ -205,14 +235,15 @@ struct LoadModelOptions {
   std::optional<std::vector<PoolingMode>> pooling{};
 };
 
-// Reads a published folder of a BERT model: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they
-// are there the other files of its tokenizer and of sentence-transformers. docs/model-folders.md lists every key. What
-// a file says is done, or refused; a key that nobody knows is in ModelOptions::unknown_keys. Tensor names with or
-// without "bert.", LayerNorm's weight and bias also as gamma and beta; the pooler, task heads and position ids are left
-// aside. Whatever the files say, nothing is allocated that the weight file does not back. Throws FileError naming the
-// file and the key, tensor or line: files that are missing or malformed, a family, activation, kind of position or
-// tokenizer other than BERT's, weights that disagree with the configuration, a vocabulary larger than its table. What
-// only vectors need and is not built is refused by embed().
+// Reads a published folder of a model: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they are
+// there the other files of its tokenizer and of sentence-transformers. docs/model-folders.md lists the families by
+// their model_type, and every key. What a file says is done, or refused; a key that nobody knows is in
+// ModelOptions::unknown_keys. Tensor names with or without their family's prefix ("bert."), LayerNorm's weight and bias
+// also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever the files say, nothing is
+// allocated that the weight file does not back. Throws FileError naming the file and the key, tensor or line: files
+// that are missing or malformed, a family, activation, kind of position or tokenizer that is not known, weights that
+// disagree with the configuration, a vocabulary larger than its table. What only vectors need and is not built is
+// refused by embed().
 //
 // Matrices in float32, bfloat16 and float16 are read where the file is mapped, as long as the model lives: the file may
 // be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the

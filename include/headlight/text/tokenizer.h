@@ -11,11 +11,30 @@
 
 #include "headlight/export.h"
 
+namespace headlight::files {
+class JsonValue;
+}
+
 namespace headlight::text {
 
 // Of encode(): whether the post-processor's tokens, such as <s>, stand around the text. Of decode(): whether special
 // tokens are in the text.
 enum class SpecialTokens : std::uint8_t { with, without };
+
+// Two texts as one sequence: of each id, the type that the post-processor gives it, most often 0 of the first text and
+// 1 of the second.
+struct TokenPair {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> types;
+};
+
+// How many tokens the post-processor puts around a text, how many of them stand behind it, and how many it puts around
+// two texts.
+struct TokensAround {
+  std::int64_t text = 0;
+  std::int64_t behind = 0;
+  std::int64_t pair = 0;
+};
 
 // Text → token ids → text, by the parts that the file names:
 //
@@ -31,6 +50,8 @@ class HEADLIGHT_API Tokenizer {
   [[nodiscard]] static Tokenizer read(const std::string& path);
   // The same from memory; `source` names it in errors.
   [[nodiscard]] static Tokenizer parse(std::string_view json, std::string_view source = "tokenizer.json");
+  // Internal: of a document that has been read.
+  [[nodiscard]] static Tokenizer parse(const files::JsonValue& document);
 
   // The ids of a text, and of two texts as one sequence. Throw std::invalid_argument where a text is not UTF-8, naming
   // the byte, or has 2³¹ bytes or more.
@@ -38,12 +59,22 @@ class HEADLIGHT_API Tokenizer {
                                                  SpecialTokens special = SpecialTokens::with) const;
   [[nodiscard]] std::vector<std::int64_t> encode_pair(std::string_view first, std::string_view second,
                                                       SpecialTokens special = SpecialTokens::with) const;
+  // At most max_length ids, those of the post-processor among them, which all stay: the text's end is cut off, and of
+  // two texts that of the longer one (truncation "longest_first"). Throw as encode(), and std::invalid_argument where
+  // the tokens around are more than max_length.
+  [[nodiscard]] std::vector<std::int64_t> encode_within(std::string_view text, std::int64_t max_length) const;
+  [[nodiscard]] TokenPair encode_pair_within(std::string_view first, std::string_view second,
+                                             std::int64_t max_length) const;
+  [[nodiscard]] TokensAround tokens_around() const noexcept;
+
   // The text of ids. What is not UTF-8 in it is U+FFFD. Throws std::invalid_argument for an id that no token has.
   [[nodiscard]] std::string decode(const std::vector<std::int64_t>& ids,
                                    SpecialTokens special = SpecialTokens::with) const;
 
   // The token of an id as the file spells it, "Ġstreet"; nothing for an id that no token has.
   [[nodiscard]] std::optional<std::string> token(std::int64_t id) const;
+  // The same where it lies, as long as a copy of this lives; null for an id that no token has.
+  [[nodiscard]] const std::string* find_token(std::int64_t id) const noexcept;
   [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;
   // One more than the largest id.
   [[nodiscard]] std::int64_t size() const noexcept;

@@ -19,9 +19,17 @@ constexpr std::size_t kWordColumns = 24;
 }  // namespace
 
 void UnknownWords::add(std::string_view text, std::int64_t most) {
+  most_ = most;
+  if (!model_.has_tokenizer()) {
+    // Such tokenizers know every word, if only as bytes or letters.
+    const auto whole = static_cast<std::int64_t>(model_.tokenize(text, INT64_MAX).size());
+    cut_ += whole > most ? 1 : 0;
+    empty_ += model_.tokenize("").size() == static_cast<std::size_t>(whole) ? 1 : 0;
+    longest_ = std::max(longest_, std::min(whole, most));
+    return;
+  }
   const models::Tokenizer& tokenizer = model_.tokenizer();
   const auto [ids, cut] = first_tokens(tokenizer, text, most);
-  most_ = most;
   cut_ += cut ? 1 : 0;
   empty_ += ids.size() <= 2 ? 1 : 0;
   longest_ = std::max(longest_, static_cast<std::int64_t>(ids.size()));

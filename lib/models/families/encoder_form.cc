@@ -1,0 +1,97 @@
+#include "models/families/encoder_form.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace headlight::models {
+namespace {
+
+// What a block of an Encoder has, but for the sizes and the activation.
+BlockSpec block_of(const BlockSpec& sizes, const NormSpec& norm) {
+  BlockSpec block;
+  block.attention = {.heads = sizes.attention.heads,
+                     .key_value_heads = sizes.attention.heads,
+                     .head_dim = sizes.attention.head_dim,
+                     .input_bias = true,
+                     .output_bias = true};
+  block.attention_residual.sum = norm;
+  block.feed_forward = {.hidden_width = sizes.feed_forward.hidden_width,
+                        .activation = sizes.feed_forward.activation,
+                        .input_bias = true,
+                        .output_bias = true};
+  block.feed_forward_residual.sum = norm;
+  return block;
+}
+
+constexpr std::array<std::pair<const char*, const char*>, 4> kEmbeddings{{
+    {"embeddings.word.weight", "word_embeddings.weight"},
+    {"embeddings.position.weight", "position_embeddings.weight"},
+    {"embeddings.token_type.weight", "token_type_embeddings.weight"},
+    {"embeddings.norm.", "norm."},
+}};
+constexpr std::array<std::pair<const char*, const char*>, 8> kOfBlock{{
+    {"attention.query.weight", "self_attn.q_proj_weight"},
+    {"attention.key.weight", "self_attn.k_proj_weight"},
+    {"attention.value.weight", "self_attn.v_proj_weight"},
+    {"attention.output.", "self_attn.out_proj."},
+    {"attention.sum.", "norm1."},
+    {"feed_forward.up.", "linear1."},
+    {"feed_forward.down.", "linear2."},
+    {"feed_forward.sum.", "norm2."},
+}};
+
+// Takes one weight along, or, of a name that ends with a dot, the weight and the bias.
+void rename(const Weights& network, const std::string& from, const std::string& to, Weights& into) {
+  if (!from.ends_with('.')) {
+    if (const auto found = network.find(from); found != network.end()) into.emplace(to, found->second);
+    return;
+  }
+  for (const char* part : {"weight", "bias"}) into.emplace(to + part, network.find(from + part)->second);
+}
+
+}  // namespace
+
+std::optional<EncoderOptions> as_encoder(const NetworkSpec& spec) {
+  const EmbeddingSpec& embedding = spec.embedding;
+  const NormSpec& norm = embedding.norm;
+  const bool embeds = embedding.positions > 0 && embedding.scale == 1 && norm.kind == NormKind::layer && norm.bias &&
+                      !spec.last_norm && !spec.blocks.empty();
+  if (!embeds) return std::nullopt;
+  const BlockSpec& first = spec.blocks.front();
+  const BlockSpec wanted = block_of(first, norm);
+  const bool same =
+      std::all_of(spec.blocks.begin(), spec.blocks.end(), [&](const BlockSpec& block) { return block == wanted; });
+  if (!same || first.attention.heads * first.attention.head_dim != spec.width) return std::nullopt;
+  EncoderOptions options;
+  options.vocabulary = embedding.vocabulary;
+  options.max_positions = embedding.positions;
+  options.token_types = embedding.token_types;
+  options.width = spec.width;
+  options.heads = first.attention.heads;
+  options.feed_forward_width = first.feed_forward.hidden_width;
+  options.layers = static_cast<std::int64_t>(spec.blocks.size());
+  options.norm = Norm::post;
+  options.activation = first.feed_forward.activation;
+  options.layer_norm_epsilon = norm.epsilon;
+  return options;
+}
+
+EncoderWeights as_encoder_weights(const Weights& network, std::int64_t blocks) {
+  EncoderWeights named;
+  for (const auto& [from, to] : kEmbeddings) rename(network, from, to, named.weights);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::string from = "blocks." + std::to_string(block) + ".", to = "layers." + std::to_string(block) + ".";
+    for (const auto& [theirs, ours] : kOfBlock) rename(network, from + theirs, to + ours, named.weights);
+    std::vector<float>& bias = named.joined.emplace_back();
+    for (const char* part : {"query", "key", "value"}) {
+      const WeightView& view = network.find(from + "attention." + part + ".bias")->second;
+      bias.insert(bias.end(), view.values.begin(), view.values.end());
+    }
+    named.weights.emplace(to + "self_attn.in_proj_bias", WeightView{{static_cast<std::int64_t>(bias.size())}, bias});
+  }
+  return named;
+}
+
+}  // namespace headlight::models

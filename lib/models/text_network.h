@@ -1,0 +1,43 @@
+// The network of a TextEncoder, whichever it is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "headlight/engine.h"
+#include "headlight/layers/encoder.h"
+#include "headlight/tensor.h"
+#include "models/families/family.h"
+
+namespace headlight::models {
+
+class TextNetwork {
+ public:
+  virtual ~TextNetwork() = default;
+
+  // hidden [N, E] of input.positions that are rows of the network's table, or places in the sequence without one.
+  virtual void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const = 0;
+  virtual void reserve(Engine& engine, std::int64_t tokens) const = 0;
+  // Parameters, weights and precision.
+  [[nodiscard]] virtual Layer& layer() noexcept = 0;
+  // Null for another network.
+  [[nodiscard]] virtual const headlight::Encoder* encoder() const noexcept { return nullptr; }
+
+  [[nodiscard]] std::int64_t width() const noexcept { return width_; }
+  [[nodiscard]] bool has_token_types() const noexcept { return token_types_; }
+  [[nodiscard]] const PositionRule& positions() const noexcept { return positions_; }
+
+ protected:
+  TextNetwork(std::int64_t width, bool token_types, const PositionRule& positions)
+      : width_(width), token_types_(token_types), positions_(positions) {}
+
+ private:
+  std::int64_t width_;
+  bool token_types_;
+  PositionRule positions_;
+};
+
+[[nodiscard]] std::unique_ptr<TextNetwork> make_text_network(headlight::Encoder encoder,
+                                                             const PositionRule& positions = {});
+
+}  // namespace headlight::models

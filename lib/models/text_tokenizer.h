@@ -1,0 +1,47 @@
+// The tokenizer of a TextEncoder, whichever it is: BERT's, or that of a tokenizer.json of another kind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/models/tokenizer.h"
+#include "headlight/text/tokenizer.h"
+
+namespace headlight::models {
+
+class TextTokenizer {
+ public:
+  virtual ~TextTokenizer() = default;
+
+  // Puts the ids of a text behind those there are, with what stands around a text: at most max_length, of which the
+  // text's end is cut off. Throws std::invalid_argument for what is not UTF-8.
+  virtual void append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const = 0;
+  // The same of two texts, of which the longer one is cut, and as many types of tokens behind `types`.
+  virtual void append_pair(std::string_view first, std::string_view second, std::int64_t max_length,
+                           std::vector<std::int64_t>& ids, std::vector<std::int64_t>& types) const = 0;
+  // How many stand behind a text.
+  [[nodiscard]] virtual std::int64_t tokens_behind() const noexcept = 0;
+  // How many stand around a text, and around two.
+  [[nodiscard]] virtual std::int64_t tokens_around(bool pair) const noexcept = 0;
+  // One more than the largest id.
+  [[nodiscard]] virtual std::int64_t size() const noexcept = 0;
+  // Null for an id that no token has; lives as long as this.
+  [[nodiscard]] virtual const std::string* token(std::int64_t id) const = 0;
+  [[nodiscard]] virtual std::optional<std::int64_t> id(std::string_view token) const = 0;
+  // Of ids of tokens.
+  [[nodiscard]] virtual std::string decode(std::span<const std::int64_t> ids) const = 0;
+  // Null for another tokenizer.
+  [[nodiscard]] virtual const Tokenizer* bert() const noexcept { return nullptr; }
+};
+
+[[nodiscard]] std::unique_ptr<TextTokenizer> make_text_tokenizer(Tokenizer tokenizer);
+// `types`: whether the network is told which tokens are those of a second text.
+[[nodiscard]] std::unique_ptr<TextTokenizer> make_text_tokenizer(text::Tokenizer tokenizer, bool types);
+
+}  // namespace headlight::models
