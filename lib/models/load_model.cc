@@ -1,7 +1,9 @@
 // A model's folder, read.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,7 +16,9 @@
 #include "models/families/encoder_form.h"
 #include "models/families/family.h"
 #include "models/families/family_weights.h"
+#include "models/families/tables.h"
 #include "models/model_folder.h"
+#include "models/score_head.h"
 #include "models/sentence_modules.h"
 #include "models/text_network.h"
 #include "models/text_tokenizer.h"
@@ -92,9 +96,6 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, c
   const std::int64_t rows = config.encoder.vocabulary;
   if (!has_bert_tokenizer(folder, config.tokenizer_class, of_family)) {
     TextTokenizerFiles files = read_text_tokenizer_files(folder, rows, options.unknown_keys);
-    if (files.tokenizer.tokens_around().text >= config.encoder.max_positions) {
-      throw FileError(files.path, "puts more tokens around a text than max_position_embeddings of config.json allows");
-    }
     if (sentences.lower_case && options.unread_pooling.empty()) {
       options.unread_pooling = printable(folder.path(kSentenceConfigFile)) +
                                ": do_lower_case is true, expected false beside such a tokenizer.json";
@@ -131,8 +132,17 @@ headlight::Encoder load_encoder(const EncoderOptions& options, const EncoderWeig
   return network;
 }
 
-std::unique_ptr<TextNetwork> load_network(const ModelFolder& folder, const Config& config, NumberType precision) {
-  SafetensorsFile file = folder.safetensors(kWeightsFile);
+// What a family lets pass and a network does not.
+Network made(const NetworkSpec& spec, const std::string& path) {
+  try {
+    return Network(spec);
+  } catch (const std::invalid_argument& error) {
+    throw FileError(path, std::string("says of its network what cannot be: ") + error.what());
+  }
+}
+
+std::unique_ptr<TextNetwork> load_network(const ModelFolder& folder, const Config& config, SafetensorsFile& file,
+                                          NumberType precision) {
   if (config.family == nullptr) {
     return make_text_network(load_encoder(config.encoder, find_bert_weights(file, config.encoder), precision));
   }
@@ -142,8 +152,19 @@ std::unique_ptr<TextNetwork> load_network(const ModelFolder& folder, const Confi
     return make_text_network(load_encoder(*encoder, as_encoder_weights(found, encoder->layers), precision),
                              config.of_family.positions);
   }
-  throw FileError(folder.path(kConfigFile),
-                  "model_type is " + in_quotes(config.family->model_type) + ", whose network is not built");
+  Network network = made(spec, folder.path(kConfigFile));
+  network.set_precision(precision);
+  network.load(found);
+  return make_text_network(std::move(network), config.of_family.positions);
+}
+
+std::unique_ptr<ScoreHead> load_head(const ModelFolder& folder, const Config& config, SafetensorsFile& file) {
+  constexpr std::array<std::string_view, 2> kOfBert{"", "bert."};
+  const bool bert = config.family == nullptr;
+  const std::span<const std::string_view> prefixes = bert ? kOfBert : config.family->prefixes;
+  auto head = read_score_head(folder.json(kConfigFile), bert ? kBertHead : config.family->head, prefixes,
+                              config.encoder.width, file);
+  return head ? std::make_unique<ScoreHead>(*std::move(head)) : nullptr;
 }
 
 TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
@@ -158,10 +179,16 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   options.embed_max_length = std::min(
       options.max_length,
       sentences.max_seq_length.value_or(longest_text(transformer, tokens.model_max_length, options.max_length)));
+  if (const std::int64_t around = tokens.tokenizer->tokens_around(false); around > options.embed_max_length) {
+    throw FileError(transformer.path(kTokenizerFile), "puts " + std::to_string(around) +
+                                                          " tokens around a text, expected at most the longest text, " +
+                                                          std::to_string(options.embed_max_length));
+  }
   read_vectors(folder, modules, wanted.pooling, options);
   if (options.unread_pooling.empty()) options.unread_pooling = sentences.unread_pooling;
-  std::unique_ptr<TextNetwork> network = load_network(transformer, config, wanted.precision);
-  return {options, std::move(tokens.tokenizer), std::move(network)};
+  SafetensorsFile file = transformer.safetensors(kWeightsFile);
+  std::unique_ptr<TextNetwork> network = load_network(transformer, config, file, wanted.precision);
+  return {options, std::move(tokens.tokenizer), std::move(network), load_head(transformer, config, file)};
 }
 
 }  // namespace

@@ -103,6 +103,13 @@ void check_width(const JsonValue& config, const char* key, std::int64_t before) 
 
 }  // namespace
 
+std::optional<VectorLayer::Function> parse_function(std::string_view name) noexcept {
+  for (const auto& [known, function] : kFunctions) {
+    if (known == name) return function;
+  }
+  return std::nullopt;
+}
+
 std::int64_t vector_width(const ModelOptions& options) noexcept {
   std::int64_t width = options.encoder.width * static_cast<std::int64_t>(options.pooling.size());
   for (const VectorLayer& layer : options.vector_layers) width = layer.width != 0 ? layer.width : width;

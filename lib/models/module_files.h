@@ -33,6 +33,9 @@ void understood(Function f) {
 // The numbers of a vector behind the layers that are there.
 [[nodiscard]] std::int64_t vector_width(const ModelOptions& options) noexcept;
 
+// Of a dense layer, by the name of its class in torch.nn.
+[[nodiscard]] std::optional<VectorLayer::Function> parse_function(std::string_view name) noexcept;
+
 // All throw FileError for a file that is malformed, NotBuilt for what it may well say. `before` is the width of what
 // goes in. A pooling whose file is not there is the mean; `pooling`, where given, stands in the place of its modes.
 void read_pooling(const ModelFolder& folder, const std::optional<std::vector<PoolingMode>>& pooling,

@@ -11,6 +11,7 @@
 #include "models/describe.h"
 #include "models/module_files.h"
 #include "models/out_view.h"
+#include "models/score_head.h"
 #include "models/text_network.h"
 #include "models/text_tokenizer.h"
 #include "models/text_vectors.h"
@@ -76,6 +77,22 @@ void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, V
   }
 }
 
+// That none is left out between others of its row.
+void check_no_holes(View<const std::int64_t, 2> mask) {
+  for (std::int64_t row = 0; mask && row < mask.extent(0); ++row) {
+    bool begun = false, ended = false;
+    for (std::int64_t column = 0; column < mask.extent(1); ++column) {
+      const bool seen = mask(row, column) != 0;
+      if (seen && ended) {
+        fail("the attention mask leaves out tokens of row " + std::to_string(row) + " before its column " +
+             std::to_string(column) + ", expected none between others for a network with windows");
+      }
+      ended = begun && !seen;
+      begun = begun || seen;
+    }
+  }
+}
+
 // Adds the tokens of a row that are not masked, at the positions of their columns.
 auto rows_of(View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask, const PositionRule& rule) {
   return [ids, mask, rule](std::size_t number, TokenBatch& batch) {
@@ -127,10 +144,11 @@ TextEncoder& TextEncoder::operator=(TextEncoder&&) noexcept = default;
 TextEncoder::~TextEncoder() = default;
 
 TextEncoder::TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
-                         std::unique_ptr<TextNetwork> network)
+                         std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head)
     : options_(options),
       tokenizer_(std::move(tokenizer)),
       network_(std::move(network)),
+      head_(std::move(head)),
       workspaces_(std::make_shared<WorkspacePool>()) {
   if (has_network() && options_.model_type == "bert") options_.encoder = this->network().options();
   if (has_tokenizer()) options_.tokenizer = this->tokenizer().options();
@@ -230,6 +248,7 @@ HiddenStates TextEncoder::encode(Engine& engine, const Texts& texts) const {
 Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids,
                                      View<const std::int64_t, 2> mask) const {
   check_ids(options_.encoder, ids, mask);
+  if (network_->has_windows()) check_no_holes(mask);
   Tensor<float, 3> out({ids.extent(0), ids.extent(1), options_.encoder.width});
   encode(engine, ids, mask, out);
   return out;
@@ -238,6 +257,7 @@ Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2>
 void TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
                          View<float, 3> out) const {
   check_ids(options_.encoder, ids, mask);
+  if (network_->has_windows()) check_no_holes(mask);
   check_out(out, {ids.extent(0), ids.extent(1), options_.encoder.width});
   if (ids.size() == 0) return;
   workspaces_->take()->run(engine, *network_, static_cast<std::size_t>(ids.extent(0)),
@@ -305,6 +325,7 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
 Tensor<float, 2> TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
                                     View<const std::int64_t, 2> mask) const {
   check_ids(options_.encoder, ids, mask);
+  if (network_->has_windows()) check_no_holes(mask);
   if (ids.extent(0) > INT64_MAX / 8 / embed_width()) throw OutOfMemory("models::TextEncoder", SIZE_MAX);
   Tensor<float, 2> out({ids.extent(0), embed_width()});
   embed(engine, ids, mask, out);
@@ -320,6 +341,7 @@ void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<co
                         View<float, 2> out, const EmbedOptions& options) const {
   check_pooling();
   check_ids(options_.encoder, ids, mask);
+  if (network_->has_windows()) check_no_holes(mask);
   check_out(out, {ids.extent(0), embed_width()});
   if (options.prompt_tokens < 0) {
     fail("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");

@@ -1,5 +1,6 @@
 #include "models/text_network.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace headlight::models {
@@ -22,10 +23,36 @@ class EncoderNetwork : public TextNetwork {
   headlight::Encoder encoder_;
 };
 
+class SpecifiedNetwork : public TextNetwork {
+ public:
+  SpecifiedNetwork(Network network, const PositionRule& positions)
+      : TextNetwork(network.spec().width, network.spec().embedding.token_types > 0, positions),
+        network_(std::move(network)),
+        has_windows_(
+            std::any_of(network_.spec().blocks.begin(), network_.spec().blocks.end(), [](const BlockSpec& block) {
+              return block.attention.window_before >= 0 || block.attention.window_after >= 0;
+            })) {}
+
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const override {
+    network_.forward(engine, input, hidden);
+  }
+  void reserve(Engine& engine, std::int64_t tokens) const override { network_.reserve(engine, tokens); }
+  Layer& layer() noexcept override { return network_; }
+  bool has_windows() const noexcept override { return has_windows_; }
+
+ private:
+  Network network_;
+  bool has_windows_;
+};
+
 }  // namespace
 
 std::unique_ptr<TextNetwork> make_text_network(headlight::Encoder encoder, const PositionRule& positions) {
   return std::make_unique<EncoderNetwork>(std::move(encoder), positions);
+}
+
+std::unique_ptr<TextNetwork> make_text_network(Network network, const PositionRule& positions) {
+  return std::make_unique<SpecifiedNetwork>(std::move(network), positions);
 }
 
 }  // namespace headlight::models

@@ -6,6 +6,7 @@
 
 #include "headlight/engine.h"
 #include "headlight/layers/encoder.h"
+#include "headlight/layers/network.h"
 #include "headlight/tensor.h"
 #include "models/families/family.h"
 
@@ -25,6 +26,8 @@ class TextNetwork {
 
   [[nodiscard]] std::int64_t width() const noexcept { return width_; }
   [[nodiscard]] bool has_token_types() const noexcept { return token_types_; }
+  // Whether tokens see a window alone, which counts the tokens that are there: none may be left out between others.
+  [[nodiscard]] virtual bool has_windows() const noexcept { return false; }
   [[nodiscard]] const PositionRule& positions() const noexcept { return positions_; }
 
  protected:
@@ -39,5 +42,6 @@ class TextNetwork {
 
 [[nodiscard]] std::unique_ptr<TextNetwork> make_text_network(headlight::Encoder encoder,
                                                              const PositionRule& positions = {});
+[[nodiscard]] std::unique_ptr<TextNetwork> make_text_network(Network network, const PositionRule& positions);
 
 }  // namespace headlight::models

@@ -111,10 +111,7 @@ float apply(VectorLayer::Function function, float number) {
 void dense(Engine& engine, const VectorLayer& layer, View<const float, 2> in, View<float, 2> out) {
   const View<const float, 2> weight(layer.weight.data(), {layer.width, in.extent(1)});
   gemm(engine, in, weight, out, {.transpose_b = Transpose::yes, .bias = layer.bias});
-  if (layer.function == VectorLayer::Function::identity) return;
-  for (std::int64_t n = 0; n < out.extent(0); ++n) {
-    for (std::int64_t e = 0; e < out.extent(1); ++e) out(n, e) = apply(layer.function, out(n, e));
-  }
+  apply_function(layer.function, out);
 }
 
 std::int64_t widest(const ModelOptions& options) {
@@ -131,6 +128,13 @@ bool is_mean(const ModelOptions& options) {
 }
 
 }  // namespace
+
+void apply_function(VectorLayer::Function function, View<float, 2> rows) noexcept {
+  if (function == VectorLayer::Function::identity) return;
+  for (std::int64_t n = 0; n < rows.extent(0); ++n) {
+    for (std::int64_t e = 0; e < rows.extent(1); ++e) rows(n, e) = apply(function, rows(n, e));
+  }
+}
 
 std::string_view name(PoolingMode mode) noexcept {
   const auto* const known =
@@ -192,7 +196,7 @@ void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prom
         normalize_rows(vectors);
         break;
       case VectorLayer::Kind::layer_norm:
-        layer_norm(engine, vectors, vectors, {.weight = layer.weight, .bias = layer.bias, .epsilon = 1e-5f});
+        layer_norm(engine, vectors, vectors, {.weight = layer.weight, .bias = layer.bias, .epsilon = layer.epsilon});
         break;
       case VectorLayer::Kind::dense: {
         half = 1 - half;

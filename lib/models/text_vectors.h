@@ -23,6 +23,9 @@ class VectorScratch {
   Tensor<float, 1> memory_[2];
 };
 
+// Puts every number through the function.
+void apply_function(VectorLayer::Function function, View<float, 2> rows) noexcept;
+
 // hidden [N, E] of the sequences of `input` → out [n, vector_width(options)]. The first prompt_tokens of each sequence
 // are left out, if options.pool_prompt is false. A sequence without tokens that count has a vector of zeros behind the
 // pooling. Throws OutOfMemory.

@@ -43,8 +43,10 @@ constexpr const char* kLoad = "load";
 constexpr const char* kEmbed = "embed";
 constexpr const char* kEncode = "encode";
 constexpr const char* kEncodeIds = "encode_ids";
+constexpr const char* kScore = "score";
 constexpr const char* kEmbedIds = "embed_ids";
 constexpr std::array kWordsOfTexts{EngineWord{"embed: prompt_name", "prompt_name"}};
+constexpr std::array kWordsOfPairs{EngineWord{"score: pair", "pairs"}};
 constexpr std::array kWordsOfIds{EngineWord{"embed: prompt_tokens", "prompt_tokens"}, EngineWord{"ids have", "ids has"},
                                  EngineWord{"the id at", "ids at"}, EngineWord{"the attention mask", "mask"}};
 
@@ -133,6 +135,32 @@ nb::object embed_ids(const Encoder& model, nb::handle ids, nb::handle mask, nb::
   return of_ids<2>(model, ids, mask, out, engine, options);
 }
 
+// The pairs of a list, whose texts live as long as `held`.
+std::vector<models::TextPair> pairs_of(nb::handle given, std::vector<std::string>& held) {
+  for (const nb::handle pair : nb::iter(given)) {
+    if (nb::isinstance<nb::str>(pair) || !nb::isinstance<nb::sequence>(pair) || nb::len(pair) != 2) {
+      refuse_type(kScore, "pairs has " + kind_of(pair) + ", expected pairs of texts");
+    }
+    for (const std::size_t n : {0, 1}) held.emplace_back(text(kScore, "pairs", nb::object(pair[n])));
+  }
+  std::vector<models::TextPair> pairs;
+  for (std::size_t n = 0; n + 1 < held.size(); n += 2) pairs.push_back({held[n], held[n + 1]});
+  return pairs;
+}
+
+nb::object score(const Encoder& model, nb::handle given, nb::handle engine) {
+  Engine& on = engine_of(kScore, engine);
+  std::vector<std::string> held;
+  const std::vector<models::TextPair> pairs = pairs_of(given, held);
+  const auto count = static_cast<std::int64_t>(pairs.size());
+  const std::int64_t width = std::max<std::int64_t>(model.score_width(), 1);
+  const nb::object result = width == 1 ? new_array(std::array{count}) : new_array(std::array{count, width});
+  const Array array(kScore, "out", result, Array::Access::write);
+  const View<float, 2> out = width == 1 ? View<float, 2>(array.floats<1>().data, {count, 1}) : array.floats<2>();
+  with_names_of_python(kScore, kWordsOfPairs, [&] { compute([&] { model.score(on, pairs, out); }); });
+  return result;
+}
+
 nb::list tokenize(const Encoder& model, nb::handle given) {
   const std::string_view words = text("tokenize", "text", given);
   std::vector<std::int64_t> found;
@@ -167,8 +195,8 @@ std::string decode(const Encoder& model, nb::handle given) {
   const std::vector<std::int64_t> ids = integers("decode", "ids", given);
   for (const std::int64_t id : ids) {
     if (model.token(id) == nullptr) {
-      refuse_value("decode", "ids has " + std::to_string(id) + ", expected 0 to " +
-                                 std::to_string(model.token_count() - 1));
+      refuse_value("decode",
+                   "ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(model.token_count() - 1));
     }
   }
   return model.decode(ids);
@@ -213,6 +241,8 @@ constexpr const char* kEncodeIdsSignature =
 constexpr const char* kEmbedIdsSignature =
     "def embed_ids(self, ids: A, mask: Array | None = None, *, prompt_tokens: int = 0, normalize: bool = True, "
     "out: Array | None = None, engine: Engine | None = None) -> A";
+constexpr const char* kScoreSignature =
+    "def score(self, pairs: Iterable[Sequence[str]], engine: Engine | None = None) -> Floats";
 constexpr const char* kLoadSignature =
     "def load(folder: str | os.PathLike[str], precision: PrecisionLike = 'float32') -> Encoder";
 
@@ -220,7 +250,7 @@ constexpr const char* kLoadSignature =
 
 void define_models(nb::module_& module) {
   nb::class_<Encoder> type(module, "Encoder",
-                           "A published BERT model: text in, hidden states or vectors out. load() makes it.");
+                           "A published model: text in, hidden states, vectors or scores out. load() makes it.");
   define(
       type, "embed", kEmbedSignature, &embed,
       "Vectors of texts, [n, D] float32: pooled of the hidden states of each as the folder says (the mean, where it\n"
@@ -260,6 +290,13 @@ void define_models(nb::module_& module) {
          "folder says include_prompt: false. normalize: False leaves vectors as the folder's last layer gives them.",
          argument("ids"), argument("mask") = nb::none(), nb::kw_only(), argument("prompt_tokens") = 0,
          argument("normalize") = true, argument("out") = nb::none(), argument("engine") = nb::none());
+  define(
+      type, "score", kScoreSignature, &score,
+      "Scores of pairs of texts, such as a query and a document, by the head for classification of a cross-encoder:\n"
+      "[n] float32, or [n, labels] of a head with several. Scores go through the function that the folder names, or\n"
+      "else, where there is one for each pair, the logistic one. The longer text of a pair is cut.\n\n"
+      "Raises ValueError for a model without such a head.",
+      argument("pairs"), argument("engine") = nb::none());
   define(type, "tokenize", "def tokenize(self, text: str) -> list[int]", &tokenize,
          "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.", argument("text"));
   define(type, "decode", "def decode(self, ids: Integers) -> str", &decode,
@@ -275,8 +312,7 @@ void define_models(nb::module_& module) {
       .def_prop_ro(
           "heads", [](const Encoder& model) { return network_of(model).heads; }, "Heads of each layer.")
       .def_prop_ro(
-          "vocabulary", [](const Encoder& model) { return model.token_count(); },
-          "Tokens that the tokenizer knows.")
+          "vocabulary", [](const Encoder& model) { return model.token_count(); }, "Tokens that the tokenizer knows.")
       .def_prop_ro(
           "max_length", [](const Encoder& model) { return model.options().max_length; },
           "Tokens after which a text is cut, [CLS] and [SEP] included.")
@@ -308,7 +344,7 @@ void define_models(nb::module_& module) {
       });
   define(
       module, "load", kLoadSignature, &load,
-      "A model from a published folder of a BERT model: config.json, model.safetensors, vocab.txt.\n\n"
+      "A model from a published folder: config.json, model.safetensors, vocab.txt or tokenizer.json.\n\n"
       "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'; 'fp32', 'bf16' and\n"
       "'fp16' are the first three. Matrices in float32, bfloat16 or float16 are read where the file is mapped: nobody "
       "may change it in place as long as the\n"

@@ -1,4 +1,5 @@
-// The JSON files of a model's folder, whose weights are sound, a line of === between two: config.json,
+// The JSON files of a model's folder, whose weights are sound ones of the family that config.json names, a line of ===
+// between two: config.json,
 // tokenizer_config.json, sentence_bert_config.json, 1_Pooling/config.json, modules.json,
 // config_sentence_transformers.json, special_tokens_map.json, added_tokens.json and tokenizer.json. Refused by a
 // FileError, or it computes.
@@ -8,14 +9,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace headlight::fuzz;
   static const std::string weights = small_weights();
   Bytes input(data, size);
-  std::vector<headlight::models::FileInMemory> files{{"model.safetensors", as_bytes(weights)},
-                                                     {"vocab.txt", as_bytes(kVocabulary)}};
+  std::vector<headlight::models::FileInMemory> files{{"vocab.txt", as_bytes(kVocabulary)}};
   for (const char* name :
        {"config.json", "tokenizer_config.json", "sentence_bert_config.json", "1_Pooling/config.json", "modules.json",
         "config_sentence_transformers.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"}) {
     const std::string_view text = input.until_line("===");
     if (!text.empty()) files.push_back({name, as_bytes(text)});
   }
+  const headlight::models::Family* const family = family_of(files);
+  files.push_back({"model.safetensors", as_bytes(family == nullptr ? weights : weights_of(*family))});
   load_and_embed(files);
   return 0;
 }

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fuzz/bytes.h"
+#include "fuzz/family_files.h"
 #include "fuzz/memory_file.h"
 #include "headlight/engine.h"
 #include "headlight/models/errors.h"
@@ -36,6 +39,30 @@ inline std::string small_weights() {
   return file.text();
 }
 
+// The family that config.json names; where its tokenizer is another than BERT's and no file says so, one joins the
+// files.
+inline const models::Family* family_of(std::vector<models::FileInMemory>& files) {
+  const auto text_of = [&](std::string_view name) -> std::string_view {
+    for (const models::FileInMemory& file : files) {
+      if (file.name == name) return {reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()};
+    }
+    return {};
+  };
+  const models::Family* const family = family_in(text_of("config.json"));
+  if (family != nullptr && text_of("tokenizer.json").empty() &&
+      family->tokenizer_class.find("Bert") == std::string_view::npos) {
+    files.push_back({"tokenizer.json", as_bytes(kTokenizerJson)});
+  }
+  return family;
+}
+
+inline const std::string& weights_of(const models::Family& family) {
+  static std::map<std::string_view, std::string> made;
+  std::string& weights = made[family.model_type];
+  if (weights.empty()) weights = family_weights(family);
+  return weights;
+}
+
 // Loads the model, and where that goes well, computes with it.
 inline void load_and_embed(const std::vector<models::FileInMemory>& files) {
   EngineOptions one_thread;
@@ -49,6 +76,11 @@ inline void load_and_embed(const std::vector<models::FileInMemory>& files) {
     must(states.hidden.shape()[0] == 2 && states.hidden.shape()[2] == model.options().encoder.width,
          "hidden states of every text");
     if (model.options().unread_pooling.empty()) static_cast<void>(model.embed(engine, texts));
+    const std::vector<models::TextPair> pairs{{"a bb", "b"}, {"", ""}};
+    try {
+      must(model.score(engine, pairs).shape()[1] == model.score_width(), "the scores of every pair");
+    } catch (const std::invalid_argument&) {  // there is no head, or no room for a pair
+    }
   } catch (const models::FileError&) {
   }
 }

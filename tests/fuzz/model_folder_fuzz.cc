@@ -1,5 +1,6 @@
 // A model's folder of any bytes: config.json, vocab.txt, tokenizer_config.json and the weights' file, a line of ===
-// between two. Refused by a FileError, or it computes.
+// between two; beside a family whose tokenizer is another than BERT's, a sound tokenizer.json. Refused by a FileError,
+// or it computes.
 #include "fuzz/model_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -10,6 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text = input.until_line("===");
     if (!text.empty()) files.push_back({name, as_bytes(text)});
   }
+  static_cast<void>(family_of(files));
   files.push_back({"model.safetensors", as_bytes(input.rest())});
   load_and_embed(files);
   return 0;

@@ -11,6 +11,7 @@
 #include "models/families/network_parameters.h"
 #include "models/families/rope.h"
 #include "models/golden_family.h"
+#include "models/scratch_folder.h"
 
 namespace headlight::models::family_specs_test {
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "headlight/models/safetensors.h"
-#include "models/scratch_folder.h"
 #include "support/golden.h"
 #include "support/random.h"
 
@@ -63,12 +62,12 @@ struct GoldenFamily {
   }
 
   // Writes the folder, with another config.json or other weights where they are given; returns its path.
-  [[nodiscard]] std::string write(const ScratchFolder& folder, const nlohmann::json& config = {},
+  [[nodiscard]] std::string write(const std::string& root, const nlohmann::json& config = {},
                                   const Weights& weights = {}) const {
-    const std::string root = folder.path("family");
     std::filesystem::remove_all(root);
-    folder.write("family/config.json", (config.is_null() ? described.at("config") : config).dump());
-    folder.write("family/tokenizer.json", tokenizer_json().dump());
+    std::filesystem::create_directories(root);
+    std::ofstream(root + "/config.json") << (config.is_null() ? described.at("config") : config).dump();
+    std::ofstream(root + "/tokenizer.json") << tokenizer_json().dump();
     if (weights.empty()) {
       const Tensors drawn = tensors();
       models::write_safetensors(root + "/model.safetensors", views(drawn));

@@ -48,7 +48,7 @@ TEST(ModelVectors, TokenizersOfOtherKindsAreRefused) {
       {"plain", "tokenizer_config.json", R"({"tokenizer_class": "BertJapaneseTokenizer"})",
        "tokenizer_config.json: tokenizer_class is 'BertJapaneseTokenizer', expected that of BERT"},
       {"plain", "config.json", R"({"tokenizer_class": "MPNetTokenizer"})",
-       "/config.json: tokenizer_class is 'MPNetTokenizer'"},
+       "tokenizer.json: is not there, expected it for the tokenizer_class 'MPNetTokenizer'"},
       {"plain", "tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})",
        "expected a tokenizer.json in the folder"},
       {"plain", "tokenizer_config.json", R"({"word_tokenizer_type": "mecab"})",

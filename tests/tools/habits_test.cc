@@ -7,14 +7,15 @@
 #include <sstream>
 
 #include "headlight/models/text_encoder.h"
+#include "models/golden_family.h"
 #include "support/quick.h"
 #include "support/sanitizer.h"
 #include "tools/program.h"
 
 namespace headlight::test::habits_test {
 
-const std::vector<std::string> kSubcommands{"info",    "attend", "encode", "embed", "demo",    "beams",   "heads",
-                                            "presets", "study",  "train",  "speed", "convert", "tokenize"};
+const std::vector<std::string> kSubcommands{"info",    "attend", "encode", "embed", "demo",    "beams",    "heads",
+                                            "presets", "study",  "train",  "speed", "convert", "tokenize", "rerank"};
 
 TEST(Habits, HelpShowsAnExample) {
   EXPECT_EQ(run_program({"--help"}).code, 0);
@@ -143,6 +144,13 @@ void expect_runs(const std::string& command) {
     std::ofstream(folder / "downloads/all-MiniLM-L6-v2/tokenizer.json")
         << R"({"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)"
         << R"("max_input_chars_per_word":100,"vocab":{"[UNK]":100,"[CLS]":101,"[SEP]":102,"hello":7592}}})";
+  }
+  if (is("rerank")) {
+    for (const GoldenFamily& family : golden_families()) {
+      if (family.scores && family.name == "roberta") {
+        static_cast<void>(family.write(folder / "downloads/ms-marco-MiniLM-L6-v2"));
+      }
+    }
   }
   std::filesystem::create_directories(folder / "build/release");
   std::filesystem::create_directories(folder / "docs");

@@ -37,7 +37,7 @@ struct VectorLayer {
   // v is the vector before it.
   enum class Kind : std::uint8_t {
     dense,       // f(weight · v + bias)
-    layer_norm,  // (v − mean) / √(variance + 1e-5) ∘ weight + bias
+    layer_norm,  // (v − mean) / √(variance + epsilon) ∘ weight + bias
     normalize,   // v / max(‖v‖₂, 1e-12)
   };
   // f of a dense layer, element by element.
@@ -48,6 +48,7 @@ struct VectorLayer {
   std::vector<float> weight{};             // [width, width before] of dense, [width] of layer_norm
   std::vector<float> bias{};               // [width]; empty: none
   Function function = Function::identity;  // of dense
+  float epsilon = 1e-5f;                   // of layer_norm
 };
 
 // What a model is made of.
@@ -77,6 +78,12 @@ struct ModelOptions {
   std::vector<std::string> unknown_keys{};
 };
 
+// Two texts, as one sequence.
+struct TextPair {
+  std::string_view first;
+  std::string_view second;
+};
+
 // How a call of embed() is to be made.
 struct EmbedOptions {
   // What stands in front of each text; unset: what prompt_name names. Of ids nothing does.
@@ -98,6 +105,7 @@ struct HiddenStates {
   Tensor<float, 3> hidden;
 };
 
+struct ScoreHead;
 class TextNetwork;
 class TextTokenizer;
 class WorkspacePool;
@@ -114,7 +122,7 @@ class HEADLIGHT_API TextEncoder {
   TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
   // Internal: of any kind; options.encoder has the sizes of a network that is not BERT's.
   TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
-              std::unique_ptr<TextNetwork> network);
+              std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head = nullptr);
   TextEncoder(TextEncoder&&) noexcept;
   TextEncoder& operator=(TextEncoder&&) noexcept;
   ~TextEncoder();
@@ -152,6 +160,16 @@ class HEADLIGHT_API TextEncoder {
   // What embed() with these options puts in front of each text; "": nothing. Throws std::invalid_argument for a name
   // that no prompt has.
   [[nodiscard]] std::string prompt(const EmbedOptions& options = {}) const;
+
+  // The scores of pairs of texts, such as a query and a document, by the head for classification of a cross-encoder:
+  // [n, score_width()], each through the function that the folder names (the logistic one for a single score). The
+  // longer text of a pair is cut, so that both have embed_max_length tokens at most. Throws std::invalid_argument for a
+  // model without such a head, and for what is not UTF-8.
+  [[nodiscard]] Tensor<float, 2> score(Engine& engine, std::span<const TextPair> pairs) const;
+  // The same into memory of the caller's.
+  void score(Engine& engine, std::span<const TextPair> pairs, View<float, 2> out) const;
+  // The scores of a pair; 0 without a head.
+  [[nodiscard]] std::int64_t score_width() const noexcept;
 
   // D, the numbers of a vector of embed(): E, unless poolings or a dense layer make it another.
   [[nodiscard]] std::int64_t embed_width() const noexcept;
@@ -223,6 +241,7 @@ class HEADLIGHT_API TextEncoder {
   ModelOptions options_;
   std::unique_ptr<TextTokenizer> tokenizer_;
   std::unique_ptr<TextNetwork> network_;
+  std::unique_ptr<ScoreHead> head_;  // null without one
   std::shared_ptr<WorkspacePool> workspaces_;
 };
 

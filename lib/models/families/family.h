@@ -45,6 +45,8 @@ struct HeadLayer {
   // Of a dense layer; unset where a key of config.json names it (activation_key).
   VectorLayer::Function function = VectorLayer::Function::identity;
   std::string_view activation_key{};
+  bool bias = true;
+  std::string_view bias_key{};  // of config.json, which says so in place of that
 };
 
 // What stands on a network whose `architectures` end in ForSequenceClassification.

@@ -59,7 +59,7 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {{"score"}};
+constexpr HeadLayer kHead[] = {{.file = "score", .bias = false}};
 
 FamilyConfig read(const JsonValue& config) {
   FamilyConfig read{.network = llama_like(config, "hidden_activation", true),

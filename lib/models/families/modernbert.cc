@@ -62,8 +62,8 @@ constexpr FolderKey kKeys[] = {
 // clang-format on
 
 constexpr HeadLayer kHead[] = {
-    {.file = "head.dense", .activation_key = "classifier_activation"},
-    {.file = "head.norm", .kind = VectorLayer::Kind::layer_norm},
+    {.file = "head.dense", .activation_key = "classifier_activation", .bias_key = "classifier_bias"},
+    {.file = "head.norm", .kind = VectorLayer::Kind::layer_norm, .bias_key = "norm_bias"},
     {.file = "classifier"},
 };
 

@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 import numpy as np
@@ -105,6 +105,7 @@ class Encoder:
         out: Array | None = None,
         engine: Engine | None = None,
     ) -> A: ...
+    def score(self, pairs: Iterable[Sequence[str]], engine: Engine | None = None) -> Floats: ...
     def tokenize(self, text: str) -> list[int]: ...
     def decode(self, ids: Integers) -> str: ...
     @property

@@ -81,6 +81,7 @@ void add_info(Command& program);
 void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls = nullptr);
 void add_encode(Command& program);
 void add_embed(Command& program);
+void add_rerank(Command& program);
 void add_tokenize(Command& program);
 void add_convert(Command& program);
 void add_demo(Command& program);

@@ -1,8 +1,5 @@
 // headlight embed: one vector a text, so that close meanings lie close together.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,16 +50,6 @@ Tensor<float, 2> vectors_of(Engine& engine, const models::TextEncoder& model, co
   return vectors;
 }
 
-// The shortest digits that read back as the same float. JSON knows no other numbers than finite ones.
-void append_number(std::string& line, float value) {
-  if (!(std::abs(value) <= std::numeric_limits<float>::max())) {
-    line += "null";
-    return;
-  }
-  char digits[32];
-  line.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
-}
-
 // {"text": …, "embedding": […]}; without a text where ids went in.
 std::string as_json(const std::string* text, std::span<const float> embedding) {
   std::string line = "{";
@@ -70,7 +57,7 @@ std::string as_json(const std::string* text, std::span<const float> embedding) {
   line += "\"embedding\": [";
   for (const float& value : embedding) {
     if (&value != embedding.data()) line += ", ";
-    append_number(line, value);
+    line += json_number(value);
   }
   return line + "]}";
 }

@@ -27,6 +27,7 @@ void add_all(Command& commands) {
   add_attend(commands);
   add_encode(commands);
   add_embed(commands);
+  add_rerank(commands);
   add_tokenize(commands);
   add_convert(commands);
   add_demo(commands);

@@ -1,5 +1,7 @@
 #include "tools/headlight/support/json.h"
 
+#include <charconv>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -208,6 +210,12 @@ std::optional<Json> Json::parse(std::string_view text) {
 }
 
 std::string json_text(std::string_view text) { return scalar_text(text, false); }
+
+std::string json_number(float value) {
+  if (!std::isfinite(value)) return "null";
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
 
 bool is_utf8(std::string_view text) {
   try {

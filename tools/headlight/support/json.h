@@ -99,6 +99,9 @@ inline Json::Json(std::initializer_list<Member> members) : value_(Object(members
 // A text in quotes, as JSON has it. Throws std::invalid_argument where it is not UTF-8.
 [[nodiscard]] std::string json_text(std::string_view text);
 
+// The shortest digits that read back as the same float; null where it is not finite, for JSON knows no such numbers.
+[[nodiscard]] std::string json_number(float value);
+
 // The strict writer is the judge.
 [[nodiscard]] bool is_utf8(std::string_view text);
 

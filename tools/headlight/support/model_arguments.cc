@@ -23,7 +23,7 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
   const bool optional = accepted == Inputs::texts;
   command
       .add_option("--model", model,
-                  std::string("Folder with config.json, model.safetensors, vocab.txt") +
+                  std::string("Folder with config.json, model.safetensors, vocab.txt or tokenizer.json") +
                       (optional ? "; default: the demonstration model" : ""))
       .type_name("DIR")
       .check(file_name())
@@ -82,7 +82,9 @@ void ModelArguments::check() const {
   const int sources = (texts.empty() ? 0 : 1) + (input.empty() ? 0 : 1) + (ids.empty() ? 0 : 1);
   if (sources != 1) {
     throw UsageError(inputs == Inputs::texts ? "exactly one of --text and --input can be given"
-                                             : "with --model, exactly one of --text, --input and --ids is needed");
+                     : inputs == Inputs::texts_of_model
+                         ? "exactly one of --text and --input is needed"
+                         : "with --model, exactly one of --text, --input and --ids is needed");
   }
   if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
 }

@@ -13,12 +13,12 @@
 
 namespace headlight::program {
 
-// What may go into a model; where it is texts alone, no --model means the demonstration model.
-enum class Inputs : std::uint8_t { texts, texts_or_ids };
+// What may go into a model. `texts`: without --model it is the demonstration model.
+enum class Inputs : std::uint8_t { texts, texts_or_ids, texts_of_model };
 
 // What help says of the example's model.
 inline constexpr const char* kPublishedModels =
-    "Any published model whose model_type is bert will do, and what `headlight train` makes; "
+    "Any published model of a family that docs/model-folders.md lists will do, and what `headlight train` makes; "
     "that of the example is fetched by tools/run of headlight's source.";
 
 struct ModelArguments {

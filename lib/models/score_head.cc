@@ -1,0 +1,147 @@
+#include "models/score_head.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "headlight/models/errors.h"
+#include "models/describe.h"
+#include "models/families/config_values.h"
+#include "models/module_files.h"
+
+namespace headlight::models {
+namespace {
+
+using files::JsonValue;
+
+bool is_classifier(const JsonValue& config) {
+  const auto architectures = config.find("architectures");
+  if (!architectures) return false;
+  const std::vector<JsonValue> names = architectures->elements();
+  return std::any_of(names.begin(), names.end(), [](const JsonValue& name) {
+    const auto text = name.as_string();
+    return text && text->ends_with("ForSequenceClassification");
+  });
+}
+
+VectorLayer::Function function_of(const JsonValue& config, std::string_view key) {
+  const std::string name = config.string(key).value_or("gelu");
+  switch (activation_named(config, key, name)) {
+    case Activation::relu:
+      return VectorLayer::Function::relu;
+    case Activation::silu:
+      return VectorLayer::Function::silu;
+    case Activation::gelu:
+      return VectorLayer::Function::gelu;
+    default:
+      config.fail(key, "is " + in_quotes(name) + ", expected gelu, relu or silu");
+  }
+}
+
+class Reader {
+ public:
+  Reader(const JsonValue& config, std::span<const std::string_view> prefixes, SafetensorsFile& file)
+      : config_(config), prefixes_(prefixes), file_(file) {}
+
+  [[nodiscard]] VectorLayer read(const HeadLayer& layer, std::int64_t before) {
+    VectorLayer read{.kind = layer.kind, .function = layer.function};
+    const WeightView weight = tensor(std::string(layer.file) + ".weight");
+    const bool dense = layer.kind == VectorLayer::Kind::dense;
+    const bool fits = weight.shape.size() == (dense ? 2u : 1u) && weight.shape.back() == before &&
+                      weight.shape[0] > 0 && weight.shape[0] <= kLargestSize;
+    if (!fits)
+      fail(layer, weight.shape,
+           dense ? "rows of " + std::to_string(before) + " numbers" : describe(std::vector{before}));
+    read.width = weight.shape[0];
+    read.weight.assign(weight.values.begin(), weight.values.end());
+    if (!layer.activation_key.empty()) read.function = function_of(config_, layer.activation_key);
+    if (!dense) read.epsilon = static_cast<float>(number(config_, "norm_eps", 1e-5, 0, 1));
+    const bool has_bias = layer.bias_key.empty() ? layer.bias : flag(config_, layer.bias_key);
+    if (!has_bias) return read;
+    const WeightView bias = tensor(std::string(layer.file) + ".bias");
+    if (bias.shape != std::vector<std::int64_t>{read.width}) fail(layer, bias.shape, describe(std::vector{read.width}));
+    read.bias.assign(bias.values.begin(), bias.values.end());
+    return read;
+  }
+
+ private:
+  // Behind one of the prefixes, or without.
+  [[nodiscard]] WeightView tensor(const std::string& name) {
+    for (const std::string_view prefix : prefixes_) {
+      const std::string whole = std::string(prefix) + name;
+      if (file_.find(whole) != nullptr) return file_.float32(whole);
+    }
+    throw FileError(file_.path(),
+                    "lacks the tensor " + in_quotes(name) + ", which architectures of config.json ask for");
+  }
+
+  [[noreturn]] void fail(const HeadLayer& layer, const std::vector<std::int64_t>& shape, const std::string& expected) {
+    throw FileError(file_.path(),
+                    "tensor of " + in_quotes(layer.file) + " has shape " + describe(shape) + ", expected " + expected);
+  }
+
+  const JsonValue& config_;
+  std::span<const std::string_view> prefixes_;
+  SafetensorsFile& file_;
+};
+
+// How many labels config.json says there are, if it says so.
+std::optional<std::int64_t> labels_of(const JsonValue& config) {
+  if (const auto names = config.object("id2label")) return static_cast<std::int64_t>(names->members().size());
+  return config.integer("num_labels");
+}
+
+// The function that sentence-transformers 4 and those before it name.
+void read_function(const JsonValue& config, ScoreHead& into) {
+  into.function = into.labels == 1 ? VectorLayer::Function::sigmoid : VectorLayer::Function::identity;
+  const auto own = config.object("sentence_transformers");
+  const bool is_new = own && own->find("activation_fn");
+  const JsonValue& place = is_new ? *own : config;
+  const char* const key = is_new ? "activation_fn" : "sbert_ce_default_activation_function";
+  const auto name = place.string(key);
+  if (!name) return;
+  if (const auto function = parse_function(*name)) {
+    into.function = *function;
+    return;
+  }
+  try {
+    place.fail(key,
+               "is " + in_quotes(*name) + ", expected Identity, Sigmoid, Tanh, ReLU, GELU or SiLU of torch.nn.modules");
+  } catch (const FileError& error) {
+    into.unread = error.what();
+  }
+}
+
+PoolingMode pooling_of(const JsonValue& config, const Head& head) {
+  if (head.pooling_key.empty()) return head.pooling;
+  const std::string name = config.string(head.pooling_key).value_or("cls");
+  if (name == "cls") return PoolingMode::cls;
+  if (name == "mean") return PoolingMode::mean;
+  config.fail(head.pooling_key, "is " + in_quotes(name) + ", expected cls or mean");
+}
+
+}  // namespace
+
+std::optional<ScoreHead> read_score_head(const JsonValue& config, const Head& head,
+                                         std::span<const std::string_view> prefixes, std::int64_t width,
+                                         SafetensorsFile& file) {
+  if (head.layers.empty() || !is_classifier(config)) return std::nullopt;
+  ScoreHead read;
+  read.pooled.encoder.width = width;
+  read.pooled.pooling = {pooling_of(config, head)};
+  std::int64_t before = width;
+  Reader reader(config, prefixes, file);
+  for (const HeadLayer& layer : head.layers) {
+    read.pooled.vector_layers.push_back(reader.read(layer, before));
+    before = read.pooled.vector_layers.back().width;
+  }
+  read.labels = before;
+  if (const auto labels = labels_of(config); labels && *labels != read.labels) {
+    config.fail(config.find("id2label") ? "id2label" : "num_labels",
+                "has " + std::to_string(*labels) + " labels, but the weights have " + std::to_string(read.labels));
+  }
+  read_function(config, read);
+  return read;
+}
+
+}  // namespace headlight::models

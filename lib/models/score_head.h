@@ -1,0 +1,34 @@
+// What stands on a network for classification: from the hidden states of two texts to their scores.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "files/json_value.h"
+#include "headlight/models/safetensors.h"
+#include "headlight/models/text_encoder.h"
+#include "models/families/family.h"
+
+namespace headlight::models {
+
+struct ScoreHead {
+  // Width of the network, pooling and layers, as make_vectors() takes them.
+  ModelOptions pooled;
+  // What is done to each score at last.
+  VectorLayer::Function function = VectorLayer::Function::identity;
+  std::int64_t labels = 0;
+  // What the folder asks of scores that is not built, as a sentence; empty: nothing.
+  std::string unread{};
+};
+
+// That of a model whose `architectures` end in ForSequenceClassification; nothing for another. Scores are those of
+// sentence-transformers' CrossEncoder: through the function that config.json names, else the logistic function where
+// there is one label alone. Throws FileError for tensors that are missing or do not fit together.
+[[nodiscard]] std::optional<ScoreHead> read_score_head(const files::JsonValue& config, const Head& head,
+                                                       std::span<const std::string_view> prefixes, std::int64_t width,
+                                                       SafetensorsFile& file);
+
+}  // namespace headlight::models

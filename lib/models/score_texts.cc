@@ -1,0 +1,69 @@
+// Scores of pairs of texts.
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "headlight/models/errors.h"
+#include "headlight/models/text_encoder.h"
+#include "models/out_view.h"
+#include "models/score_head.h"
+#include "models/text_network.h"
+#include "models/text_tokenizer.h"
+#include "models/text_vectors.h"
+#include "models/workspace.h"
+
+namespace headlight::models {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw std::invalid_argument("models::TextEncoder: score: " + message);
+}
+
+}  // namespace
+
+std::int64_t TextEncoder::score_width() const noexcept { return head_ == nullptr ? 0 : head_->labels; }
+
+Tensor<float, 2> TextEncoder::score(Engine& engine, std::span<const TextPair> pairs) const {
+  Tensor<float, 2> out({static_cast<std::int64_t>(pairs.size()), score_width()});
+  score(engine, pairs, out);
+  return out;
+}
+
+void TextEncoder::score(Engine& engine, std::span<const TextPair> pairs, View<float, 2> out) const {
+  if (head_ == nullptr) {
+    refuse(
+        "the model has no head for classification, expected architectures of config.json that end in "
+        "ForSequenceClassification");
+  }
+  if (!head_->unread.empty()) refuse(head_->unread);
+  check_out(out, {static_cast<std::int64_t>(pairs.size()), head_->labels});
+  if (options_.embed_max_length < tokenizer_->tokens_around(true)) {
+    refuse("embed_max_length is " + std::to_string(options_.embed_max_length) + ", expected room for the " +
+           std::to_string(tokenizer_->tokens_around(true)) + " tokens around two texts");
+  }
+  for (std::size_t number = 0; number < pairs.size(); ++number) {
+    for (const std::string_view text : {pairs[number].first, pairs[number].second}) {
+      try {
+        Tokenizer::check(text);
+      } catch (const std::invalid_argument& error) {
+        refuse("pair " + std::to_string(number) + ": " + error.what());
+      }
+    }
+  }
+  const auto add = [&](std::size_t number, TokenBatch& batch) {
+    batch.add_ids(network_->positions(), [&](std::vector<std::int64_t>& ids, std::vector<std::int64_t>& types) {
+      tokenizer_->append_pair(pairs[number].first, pairs[number].second, options_.embed_max_length, ids, types);
+    });
+  };
+  const auto workspace = workspaces_->take();
+  workspace->run(engine, *network_, pairs.size(), add,
+                 [&](std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
+                   const View<float, 2> rows(out.data + static_cast<std::int64_t>(first) * out.stride(0),
+                                             {static_cast<std::int64_t>(input.offsets.size()) - 1, out.extent(1)},
+                                             out.strides);
+                   make_vectors(engine, head_->pooled, 0, false, input, hidden, rows, workspace->vectors());
+                   apply_function(head_->function, rows);
+                 });
+}
+
+}  // namespace headlight::models
