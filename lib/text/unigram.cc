@@ -61,11 +61,10 @@ void Unigram::search(std::string_view piece, Scratch& scratch) const {
       scratch.symbols[end] = id;
     };
     bool single = false;
-    std::uint32_t node = Trie::kRoot;
-    for (std::size_t at = begin; at < piece.size();) {
-      node = tokens_.child(node, piece[at++]);
-      if (node == Trie::kRoot) break;
-      const std::uint32_t id = tokens_.id(node);
+    Trie::Walk walk(tokens_);
+    for (std::size_t at = begin; at < piece.size() && walk.step(piece[at]);) {
+      ++at;
+      const std::uint32_t id = walk.id();
       if (id == Trie::kNone) continue;
       offer(at, score + scores_[id], id);
       single = single || at == character;

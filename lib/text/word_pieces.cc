@@ -31,14 +31,13 @@ void WordPieces::append(std::string_view piece, Scratch&, std::vector<std::int64
   bool known = piece.size() <= longest_word_ ||
                static_cast<std::size_t>(std::count_if(piece.begin(), piece.end(), begins_character)) <= longest_word_;
   for (std::size_t begin = 0; known && begin < piece.size();) {
-    const Trie& tokens = begin == 0 ? words_ : insides_;
-    std::uint32_t node = Trie::kRoot, longest = Trie::kNone;
+    Trie::Walk walk(begin == 0 ? words_ : insides_);
+    std::uint32_t longest = Trie::kNone;
     std::size_t end = begin;
-    for (std::size_t at = begin; at < piece.size();) {
-      node = tokens.child(node, piece[at++]);
-      if (node == Trie::kRoot) break;
-      if (tokens.id(node) == Trie::kNone) continue;
-      longest = tokens.id(node);
+    for (std::size_t at = begin; at < piece.size() && walk.step(piece[at]);) {
+      ++at;
+      if (walk.id() == Trie::kNone) continue;
+      longest = walk.id();
       end = at;
     }
     known = longest != Trie::kNone;
