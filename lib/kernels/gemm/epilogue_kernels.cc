@@ -23,6 +23,17 @@ HEADLIGHT_INLINE Vec gemm_activate(Vec v) {
   }
 }
 
+// finish(some, row, column) for each vector of a tile.
+template <class Finish>
+HEADLIGHT_INLINE void for_each_vector(const kernels::GemmFinish& tile, const Finish& finish) {
+  const std::int64_t whole = tile.columns - tile.columns % kLanes;
+  const int rest = static_cast<int>(tile.columns - whole);
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    for (std::int64_t column = 0; column < whole; column += kLanes) finish(WholeVector{}, row, column);
+    if (rest > 0) finish(PartOfVector{rest}, row, whole);
+  }
+}
+
 template <Activation kActivation, class Numbers>
 void gemm_finish(const kernels::GemmFinish& tile) noexcept {
   const kernels::GemmEpilogue& epilogue = tile.epilogue;
@@ -30,29 +41,34 @@ void gemm_finish(const kernels::GemmFinish& tile) noexcept {
   const Vec beta = broadcast(epilogue.beta);
   const bool reads_c = epilogue.beta != 0.0f;
   const bool has_residual = epilogue.residual != nullptr;
-  const std::int64_t whole = tile.columns - tile.columns % kLanes;
-  const int rest = static_cast<int>(tile.columns - whole);
-  for (std::int64_t row = 0; row < tile.rows; ++row) {
-    const float* sums = tile.sums + row * tile.sums_stride;
-    auto* c = static_cast<typename Numbers::Storage*>(tile.c) + row * tile.c_stride;
-    const float* residual = has_residual ? epilogue.residual + row * epilogue.residual_row_stride : nullptr;
-    const auto finish = [&](auto some, std::int64_t column) {
-      const Vec sum = load(sums + column);
-      Vec value = reads_c ? fma(alpha, sum, mul(beta, some.template get<Numbers>(c + column))) : mul(alpha, sum);
-      if (epilogue.bias != nullptr) value = add(value, some.get(epilogue.bias + column));
-      value = gemm_activate<kActivation>(value);
-      if (has_residual) value = add(value, some.get(residual + column));
-      some.template put<Numbers>(value, c + column);
-    };
-    for (std::int64_t column = 0; column < whole; column += kLanes) finish(WholeVector{}, column);
-    if (rest > 0) finish(PartOfVector{rest}, whole);
-  }
+  for_each_vector(tile, [&](auto some, std::int64_t row, std::int64_t column) {
+    auto* c = static_cast<typename Numbers::Storage*>(tile.c) + row * tile.c_stride + column;
+    const Vec sum = load(tile.sums + row * tile.sums_stride + column);
+    Vec value = reads_c ? fma(alpha, sum, mul(beta, some.template get<Numbers>(c))) : mul(alpha, sum);
+    if (epilogue.bias != nullptr) value = add(value, some.get(epilogue.bias + column));
+    value = gemm_activate<kActivation>(value);
+    if (has_residual) value = add(value, some.get(epilogue.residual + row * epilogue.residual_row_stride + column));
+    some.template put<Numbers>(value, c);
+  });
+}
+
+// The same of a product alone: of a small one, what it lacks takes as long to ask for as all the rest.
+template <class Numbers>
+void gemm_finish_plain(const kernels::GemmFinish& tile) noexcept {
+  const Vec alpha = broadcast(tile.epilogue.alpha);
+  for_each_vector(tile, [&](auto some, std::int64_t row, std::int64_t column) {
+    auto* c = static_cast<typename Numbers::Storage*>(tile.c) + row * tile.c_stride + column;
+    some.template put<Numbers>(mul(alpha, load(tile.sums + row * tile.sums_stride + column)), c);
+  });
 }
 
 template <class Numbers>
 void gemm_finish_as(const kernels::GemmFinish& tile) noexcept {
   switch (tile.epilogue.activation) {
     case Activation::none:
+      if (tile.epilogue.beta == 0.0f && tile.epilogue.bias == nullptr && tile.epilogue.residual == nullptr) {
+        return gemm_finish_plain<Numbers>(tile);
+      }
       return gemm_finish<Activation::none, Numbers>(tile);
     case Activation::relu:
       return gemm_finish<Activation::relu, Numbers>(tile);

@@ -6,6 +6,7 @@
 
 #include "kernels/gemm/kernels.h"
 #include "kernels/operand.h"
+#include "simd/integers.h"
 
 namespace headlight::kernels {
 
@@ -58,6 +59,11 @@ struct GemmNumbers {
   // The scales of a tile, from the block's word of K, the number of the block of K and the first column. Null without.
   void (*find_scales)(const GemmBlock& block, std::int64_t first_word, std::int64_t depth_block, std::int64_t column,
                       GemmTile& tile) noexcept;
+
+  // Of so many numbers of K. A division takes as long as some small products.
+  [[nodiscard, gnu::always_inline]] std::int64_t words_of(std::int64_t depth) const noexcept {
+    return of_word == 1 ? depth : divide_up(depth, of_word);
+  }
 };
 
 }  // namespace headlight::kernels

@@ -45,15 +45,15 @@ struct Plan {
   bool packs_a;    // a transposed one
   bool in_memory;  // the panels of B, rather than in a cache
   bool sums_in_c;  // C holds the sums of a tile, or of the first blocks of K, where it may write whole vectors to it
-  // Floats of scratch: one packed panel, 0 where B itself serves; sums that C does not hold; rows of A, 0 where A
-  // itself serves. Each begins with a cache line.
+  // Floats of scratch: one packed panel, the last where the others are read in place, 0 where B itself serves; sums
+  // that C does not hold; rows of A, 0 where A itself serves. Each begins with a cache line.
   std::int64_t panel;
   std::int64_t sums;
   std::int64_t rows_of_a;
 
   Plan(const Numbers& numbers, const GemmBlock& block) noexcept
-      : depth(divide_up(block.depth, numbers.of_word)),
-        depth_step(divide_up(depth_block(numbers.longest, numbers.depth_unit, block.depth), numbers.of_word)),
+      : depth(numbers.words_of(block.depth)),
+        depth_step(numbers.words_of(depth_block(numbers.longest, numbers.depth_unit, block.depth))),
         tile_rows(numbers.tile_rows),
         tiles(divide_up(block.rows, tile_rows)) {
     const bool is_packed = block.b.layout == OperandLayout::panels;
@@ -61,7 +61,10 @@ struct Plan {
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
     const bool needs_none = numbers.widen == nullptr && (is_packed || (!packs_all && block.columns % kLanes == 0));
     const std::int64_t steps = depth_step * (numbers.widen != nullptr ? numbers.steps_of_word : 1);
-    panel = needs_none ? 0 : round_up(steps * kGemmPanelWidth, kFloatsOfLine);
+    const bool takes_all = packs_all || numbers.widen != nullptr;
+    const std::int64_t widest = smaller(round_up(block.columns, kLanes), kGemmPanelWidth);
+    const std::int64_t last = round_up(block.columns % kGemmPanelWidth, kLanes);
+    panel = needs_none ? 0 : round_up(steps * (takes_all ? widest : last), kFloatsOfLine);
     sums_in_c =
         block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
     sums = block.depth > numbers.longest ? block.rows * sums_stride(block) : 0;

@@ -114,9 +114,14 @@ constexpr std::int64_t kSmallExtent = 32;
 constexpr std::int64_t kSmallScratch = 2048;
 bool is_small(const kernels::GemmKernels& kernels, const GemmBatch& batch) noexcept {
   const GemmBlock& product = batch.product;
-  return batch.count == 1 && product.rows <= kSmallExtent && product.columns <= kSmallExtent && product.depth > 0 &&
-         product.depth <= kSmallExtent &&
-         rounded_floats(kernels, product) + kernels.scratch_floats(product) <= kSmallScratch;
+  if (batch.count != 1 || product.rows > kSmallExtent || product.columns > kSmallExtent || product.depth == 0 ||
+      product.depth > kSmallExtent) {
+    return false;
+  }
+  // Without asking the kernels, who would plan the product for that, and once more to compute it.
+  const bool needs_panel_alone = kernels.round_rows == nullptr && product.a_depth_stride == 1;
+  if (needs_panel_alone && kSmallExtent * kernels.panel_width <= kSmallScratch) return true;
+  return rounded_floats(kernels, product) + kernels.scratch_floats(product) <= kSmallScratch;
 }
 
 }  // namespace

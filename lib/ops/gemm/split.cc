@@ -111,10 +111,10 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   split.tasks = divide_up(blocks, split.grain);
 
   block.rows = rows;
-  std::int64_t floats = 0;
-  for (const std::int64_t columns :
-       {std::min(n, split.columns_each), n - (split.column_blocks - 1) * split.columns_each}) {
-    block.columns = columns;
+  block.columns = std::min(n, split.columns_each);
+  std::int64_t floats = kernels.scratch_floats(block);
+  if (split.column_blocks > 1) {
+    block.columns = n - (split.column_blocks - 1) * split.columns_each;
     floats = std::max(floats, kernels.scratch_floats(block));
   }
   split.scratch = split.for_worker<float>(floats);
