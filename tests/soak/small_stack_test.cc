@@ -190,12 +190,29 @@ headlight_tensor in_c(const Tensor<float, Rank>& tensor) {
   return {const_cast<float*>(tensor.data()), HEADLIGHT_FLOAT32, Rank, tensor.shape().data(), nullptr};
 }
 
-TEST_P(SmallStack, IsEnoughInC) {
-  headlight_engine_options made = HEADLIGHT_OPTIONS(headlight_engine_options);
-  made.isa = headlight_isa_from_name(std::string(headlight::name(GetParam().isa)).c_str());
-  headlight_engine* engine = nullptr;
-  headlight_error error;
-  ASSERT_EQ(headlight_engine_create(&made, &engine, &error), HEADLIGHT_OK) << error.message;
+class SmallStackInC : public SmallStack {
+ protected:
+  void SetUp() override {
+    SmallStack::SetUp();
+    if (IsSkipped()) return;
+    headlight_engine_options made = HEADLIGHT_OPTIONS(headlight_engine_options);
+    made.isa = headlight_isa_from_name(std::string(headlight::name(GetParam().isa)).c_str());
+    ASSERT_EQ(headlight_engine_create(&made, &c_engine_, &error_), HEADLIGHT_OK) << error_.message;
+  }
+  void TearDown() override { headlight_engine_destroy(c_engine_); }
+
+  template <class Call>
+  void expect_small(const std::string& name, const Call& call) {
+    headlight_status status = HEADLIGHT_INTERNAL_ERROR;
+    EXPECT_LE(stack_of([&] { status = call(); }), kMost) << name;
+    EXPECT_EQ(status, HEADLIGHT_OK) << name << ": " << error_.message;
+  }
+
+  headlight_engine* c_engine_ = nullptr;
+  headlight_error error_;
+};
+
+TEST_P(SmallStackInC, IsEnoughForOperations) {
   test::Random random(1);
   for (const std::int64_t rows : {4, 31, 200}) {
     const auto matrix = random.normal_tensor<2>({rows, rows});
@@ -203,23 +220,52 @@ TEST_P(SmallStack, IsEnoughInC) {
     Tensor<float, 2> product(matrix.shape());
     Tensor<float, 4> out(query.shape());
     const headlight_tensor a = in_c(matrix), c = in_c(product), q = in_c(query), o = in_c(out);
-    const auto expect_small = [&](const char* name, const auto& call) {
-      headlight_status status = HEADLIGHT_INTERNAL_ERROR;
-      EXPECT_LE(stack_of([&] { status = call(); }), kMost) << name << " of " << rows << " rows";
-      EXPECT_EQ(status, HEADLIGHT_OK) << error.message;
-    };
-    expect_small("gemm", [&] { return headlight_gemm(engine, &a, &a, &c, nullptr, &error); });
-    expect_small("softmax", [&] { return headlight_softmax(engine, &a, &c, &error); });
-    expect_small("attention", [&] { return headlight_attention(engine, &q, &q, &q, &o, nullptr, &error); });
-    expect_small("a refusal's message", [&] {
-      return headlight_attention(engine, &q, &a, &q, &o, nullptr, &error) == HEADLIGHT_INVALID_ARGUMENT
+    const std::string of_rows = " of " + std::to_string(rows) + " rows";
+    expect_small("gemm" + of_rows, [&] { return headlight_gemm(c_engine_, &a, &a, &c, nullptr, &error_); });
+    expect_small("softmax" + of_rows, [&] { return headlight_softmax(c_engine_, &a, &c, &error_); });
+    expect_small("attention" + of_rows,
+                 [&] { return headlight_attention(c_engine_, &q, &q, &q, &o, nullptr, &error_); });
+    expect_small("a refusal's message" + of_rows, [&] {
+      return headlight_attention(c_engine_, &q, &a, &q, &o, nullptr, &error_) == HEADLIGHT_INVALID_ARGUMENT
                  ? HEADLIGHT_OK
                  : HEADLIGHT_INTERNAL_ERROR;
     });
   }
-  headlight_engine_destroy(engine);
+}
+
+// The deepest calls: through the wall that no exception passes, a layer and its training, down to a product.
+TEST_P(SmallStackInC, IsEnoughForTraining) {
+  constexpr std::int64_t kWidth = 48, kRows = 70;
+  headlight_transformer_layer_options options = HEADLIGHT_OPTIONS(headlight_transformer_layer_options);
+  options.width = kWidth;
+  options.heads = 3;
+  headlight_layer* decoder = nullptr;
+  ASSERT_EQ(headlight_transformer_decoder_layer_create(&options, &decoder, &error_), HEADLIGHT_OK) << error_.message;
+  ASSERT_EQ(headlight_layer_initialize(decoder, 1, &error_), HEADLIGHT_OK);
+  ASSERT_EQ(headlight_layer_set_training(decoder, 1, &error_), HEADLIGHT_OK);
+  headlight_saved_state_options again = HEADLIGHT_OPTIONS(headlight_saved_state_options);
+  again.checkpoint = HEADLIGHT_CHECKPOINT_LAYER_INPUT;
+  headlight_saved_state* saved = nullptr;
+  ASSERT_EQ(headlight_saved_state_create(&again, &saved, &error_), HEADLIGHT_OK) << error_.message;
+  test::Random random(1);
+  const auto rows = random.normal_tensor<3>({2, kRows, kWidth});
+  Tensor<float, 3> out(rows.shape()), gradient(rows.shape()), gradient_of_memory(rows.shape());
+  const headlight_tensor x = in_c(rows), y = in_c(out), to_x = in_c(gradient), to_memory = in_c(gradient_of_memory);
+  headlight_training_step step = HEADLIGHT_OPTIONS(headlight_training_step);
+  step.seed = step.step = 1;
+  expect_small("a decoder's forward", [&] {
+    return headlight_transformer_decoder_layer_training_forward(decoder, c_engine_, &x, &x, &y, saved, &step, nullptr,
+                                                                nullptr, &error_);
+  });
+  expect_small("a decoder's backward", [&] {
+    return headlight_transformer_decoder_layer_backward(decoder, c_engine_, &x, &x, saved, &y, &to_x, &to_memory,
+                                                        &error_);
+  });
+  headlight_saved_state_destroy(saved);
+  headlight_layer_destroy(decoder);
 }
 
 HEADLIGHT_ON_EVERY_FEATURE(SmallStack);
+HEADLIGHT_ON_EVERY_FEATURE(SmallStackInC);
 
 }  // namespace headlight::soak::small_stack_test
