@@ -180,11 +180,13 @@ endif()
 # and HEADLIGHT_LIBRARY_HEADER that of the SIMD library. Always optimised: unoptimised kernel objects would leave inline functions of the SIMD
 # library behind as weak symbols, and the linker could then keep an AVX-512 copy for everybody.
 # Kernels are noexcept all through; -fno-exceptions keeps the personality routine's weak symbol out of their objects, and
-# -fno-math-errno the C library's sqrtf.
+# -fno-math-errno the C library's sqrtf. Nothing unwinds through them, so a Release has no tables for that, which are a thirtieth of the library; a
+# build for debuggers or profilers is RelWithDebInfo or Debug, and has them.
 function(headlight_add_isa_object name isa library)
   add_library(${name} OBJECT ${ARGN})
   target_link_libraries(${name} PRIVATE headlight_settings)
   target_compile_options(${name} PRIVATE ${headlight_flags_${isa}} -fno-exceptions -fno-math-errno -fno-tree-slp-vectorize
+    $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>
     $<$<CXX_COMPILER_ID:GNU>:-fno-tree-pre> $<${headlight_unless_release}:-O2>)
   if(HEADLIGHT_SANITIZE)
     # A check of each address in an unrolled tile makes the compiler take minutes; the address sanitizer and the tests'
