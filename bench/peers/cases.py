@@ -101,6 +101,68 @@ class Encoder:
 
 
 @dataclass(frozen=True)
+class Family:
+    """A published encoder's shape. `reach`: the keys that a row of a windowed layer sees on each side; `full_layers` see all."""
+
+    name: str
+    width: int
+    inner: int
+    layers: int
+    heads: int
+    key_value_heads: int
+    head_dim: int
+    gated: bool = True
+    causal: bool = False
+    reach: int = -1
+    full_layers: int = 0
+
+    def windowed(self, tokens):
+        """Whether a window hides anything in that many tokens."""
+        return 0 <= self.reach < tokens - 1
+
+    def pairs(self, tokens):
+        """Visible pairs of a row and a key, over all layers."""
+        if self.causal:
+            return self.layers * tokens * (tokens + 1) // 2
+        full = self.layers * tokens * tokens
+        hidden = tokens - 1 - self.reach if self.windowed(tokens) else 0
+        return full - (self.layers - self.full_layers) * hidden * (hidden + 1)
+
+
+FAMILIES = (
+    Family("ModernBERT-base", 768, 1152, 22, 12, 12, 64, reach=64, full_layers=8),
+    Family("XLM-R-base", 768, 3072, 12, 12, 12, 64, gated=False),
+    Family("EmbeddingGemma-300M", 768, 1152, 24, 3, 1, 256, reach=256, full_layers=4),
+    Family("Qwen3-Embedding-0.6B", 1024, 3072, 28, 16, 8, 128, causal=True),
+)
+
+
+@dataclass(frozen=True)
+class FamilyEncoder:
+    """The hidden states of an encoder of that shape with seeded weights. `type`: in which its products are computed."""
+
+    family: Family
+    batch: int
+    tokens: int
+    type: str = "float32"
+    quick: bool = False
+    suite = "families"
+
+    @property
+    def name(self):
+        kind = "" if self.type == "float32" else f"{self.type}/"
+        return f"{self.family.name}/{kind}{self.batch}x{self.tokens}"
+
+    @property
+    def operations(self):
+        shape = self.family
+        projections = 2 * shape.heads + 2 * shape.key_value_heads  # query and output; key and value
+        weights = shape.width * (projections * shape.head_dim + (3 if shape.gated else 2) * shape.inner)
+        products = 2 * shape.layers * self.tokens * weights
+        return self.batch * (products + 4 * shape.heads * shape.head_dim * shape.pairs(self.tokens))
+
+
+@dataclass(frozen=True)
 class AttentionTraining:
     """Attention of [1, L, H, D] forward and backward: gradients of query, key and value. `type`: of them and of their gradients."""
 
@@ -222,6 +284,11 @@ def all_cases():
     for type in ("bfloat16", "int8"):
         for batch, tokens in ((1, 8), (1, 16), (1, 128), (1, 512), (32, 128)):
             yield Encoder(batch, tokens, type=type)
+
+    for family in FAMILIES:
+        for batch, tokens in ((1, 16), (1, 128), (1, 2048), (32, 128)):
+            for type in ("float32", "bfloat16", "int8"):
+                yield FamilyEncoder(family, batch, tokens, type)
 
     yield AttentionTraining(1024, quick=True)
     yield AttentionTraining(4096)

@@ -21,6 +21,8 @@ PEERS = {"pytorch": "pytorch_peer", "onnxruntime": "onnxruntime_peer", "openvino
 # int8 only has to bear a likeness, for peers differ in what they lose: each row says how much.
 ERROR_LIMITS = {"float32": 1e-5, "bfloat16": 2.0**-7, "int8": 0.1}
 DISTURBING_CORES = 0.05
+# Takes part only where the filter names it: a call of its largest cases lasts many seconds.
+ON_REQUEST = "families"
 # About 100 µs. By default a thread of PyTorch spins much longer, and where its partner waits for the same core every call takes milliseconds.
 OPENMP_SPINS = "2000"
 
@@ -40,8 +42,21 @@ def arguments():
 
 def chosen_cases(options):
     for case in cases.all_cases():
-        if (case.quick or not options.quick) and re.search(options.filter, f"{case.suite}/{case.name}"):
+        asked = options.list or case.suite != ON_REQUEST or ON_REQUEST in options.filter
+        if asked and (case.quick or not options.quick) and re.search(options.filter, f"{case.suite}/{case.name}"):
             yield case
+
+
+def without_missing(chosen):
+    """Less the suite that wants a package which is not here."""
+    if not any(case.suite == ON_REQUEST for case in chosen):
+        return chosen
+    try:
+        importlib.import_module(ON_REQUEST)
+    except ImportError as error:
+        print(f"{ON_REQUEST} is left out: {error}", file=sys.stderr)
+        return [case for case in chosen if case.suite != ON_REQUEST]
+    return chosen
 
 
 def import_peers(options):
@@ -61,7 +76,8 @@ def right_variants(peer, problem, tell):
     """Builds a peer's variants, runs each once and keeps those with the right result."""
     import timing
 
-    kinds = {"gemm": "gemm", "minilm": "encoder", "attention_backward": "attention_training", "training": "layer_training"}
+    kinds = {"gemm": "gemm", "minilm": "encoder", "families": "family", "attention_backward": "attention_training",
+             "training": "layer_training"}  # fmt: skip
     variants = getattr(peer, kinds.get(problem.case.suite, "attention"), None)
     for variant, make in variants(problem) if variants else ():
         try:
@@ -123,10 +139,11 @@ def main():
     chosen = list(chosen_cases(options))
     if options.list:
         for case in chosen:
-            print(f"{case.suite + '/' + case.name:<40}{case.operations * 1e-9:9.4f} GFLOP")
+            print(f"{case.suite + '/' + case.name:<56}{case.operations * 1e-9:9.4f} GFLOP")
         return
     warnings.simplefilter("ignore")
     peers = import_peers(options)
+    chosen = without_missing(chosen)
     import timing
 
     names = [peer.NAME for peer in peers]

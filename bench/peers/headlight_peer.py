@@ -104,3 +104,6 @@ def encoder_call(problem):
     model = hl.load(problem.model.folder, problem.case.type)
     out = np.empty((*problem.ids.shape, model.width), np.float32)
     return into(out, model.encode_ids, problem.ids)
+
+
+family = encoder

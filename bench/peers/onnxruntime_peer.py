@@ -230,3 +230,23 @@ def encoder(problem):
     for fused in (None, "MultiHeadAttention", "Attention"):
         graph = lambda fused=fused: of_type(onnx_graphs.encoder(problem, fused), problem.case.type)
         yield f"fused {fused}" if fused else "plain", lambda graph=graph: single(graph(), {"ids": problem.ids})
+
+
+def family(problem):
+    """As exported from PyTorch; of int8, its products with constant weights."""
+    if problem.case.type != "bfloat16":
+        yield "exported", lambda: single(exported(problem), {"ids": problem.ids})
+
+
+def exported(problem):
+    """The path of a file that was made once."""
+    case = problem.case
+    file = problem.model.onnx(case.family.windowed(case.tokens))
+    if case.type == "float32":
+        return file
+    quantized_file = file.with_suffix(".int8.onnx")
+    if not quantized_file.exists():
+        logging.disable(logging.WARNING)
+        options = {"per_channel": True, "weight_type": QuantType.QInt8, "op_types_to_quantize": ["MatMul"]}
+        quantize_dynamic(file, quantized_file, **options)
+    return quantized_file

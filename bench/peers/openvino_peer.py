@@ -146,3 +146,25 @@ def padded(problem, way):
 def encoder(problem):
     if problem.case.type in PRECISIONS:
         yield "from ONNX", lambda: single(core.read_model(onnx_graphs.encoder(problem)), [problem.ids], problem.case.type)
+
+
+def family(problem):
+    """Converted from PyTorch, with the case's shape given in advance."""
+    case = problem.case
+    if case.type in PRECISIONS:
+        yield "from PyTorch", lambda: single(converted(problem), [problem.ids], case.type)
+
+
+def converted(problem):
+    """Read from where it was written once."""
+    windowed = problem.case.family.windowed(problem.case.tokens)
+    file = problem.model.file("windowed" if windowed else "full", ".xml")
+    if not file.exists():
+        openvino.save_model(problem.model.traced(convert, windowed=windowed), file, compress_to_fp16=False)
+    model = core.read_model(file)
+    model.reshape(problem.ids.shape)
+    return model
+
+
+def convert(module, ids):
+    return openvino.convert_model(module, example_input=ids, input=[openvino.PartialShape([-1, -1])])

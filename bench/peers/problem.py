@@ -128,6 +128,22 @@ class EncoderProblem:
         return worst_error(out[[0, -1]], self.truth)
 
 
+class FamilyProblem:
+    def __init__(self, case):
+        import families  # which wants transformers
+
+        self.case = case
+        self.model = families.load(case.family)
+        self.ids = np.random.default_rng(1).integers(families.FIRST_WORD, families.VOCABULARY, (case.batch, case.tokens), np.int64)
+
+    @property
+    def truth(self):
+        return self.model.in_float64(self.ids[[0, -1]])
+
+    def error(self, out):
+        return worst_error(out[[0, -1]], self.truth)
+
+
 class AttentionTrainingProblem:
     """query, key, value and the gradient of the output: [1, L, H, D], float32; of a case in bfloat16, numbers that it holds exactly. A
     result is (out, dq, dk, dv), each of that shape."""
@@ -215,5 +231,6 @@ def worst_error_of_all(out, truth):
 
 
 def make(case):
-    kinds = {"gemm": GemmProblem, "minilm": EncoderProblem, "attention_backward": AttentionTrainingProblem, "training": LayerTrainingProblem}
+    kinds = {"gemm": GemmProblem, "minilm": EncoderProblem, "families": FamilyProblem, "attention_backward": AttentionTrainingProblem,
+             "training": LayerTrainingProblem}  # fmt: skip
     return kinds.get(case.suite, AttentionProblem)(case)

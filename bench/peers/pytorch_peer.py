@@ -1,5 +1,7 @@
 """PyTorch on the CPU: scaled_dot_product_attention, mm and MKL's packed linear, and the fused nn.TransformerEncoderLayer."""
 
+import copy
+
 import torch
 import torch._inductor.config as inductor
 import torch.nn.functional as F
@@ -244,6 +246,17 @@ def encoder(problem):
     network = network.to(getattr(torch, problem.case.type))
     yield "nn.TransformerEncoderLayer", call(lambda: network(ids))
     yield "compiled", lambda: compiled(network, ids)
+
+
+def family(problem):
+    """The module of Transformers, with sdpa and its masks made in advance."""
+    type = problem.case.type
+    ids, options = torch.from_numpy(problem.ids), problem.model.options(problem.case.tokens)
+    if type == "int8":
+        network = torch.ao.quantization.quantize_dynamic(problem.model.network, {torch.nn.Linear}, dtype=torch.qint8)
+    else:
+        network = copy.deepcopy(problem.model.network).to(getattr(torch, type))
+    yield "Transformers", call(lambda: network(ids, **options).last_hidden_state)
 
 
 def compiled(network, ids):
