@@ -22,9 +22,7 @@ constexpr std::array<std::string_view, 15> kTextClasses{
     "GPT2Tokenizer",       "Qwen2Tokenizer",    "GemmaTokenizer",   "LlamaTokenizer",      "BartTokenizer",
     "MPNetTokenizer",      "AlbertTokenizer",   "T5Tokenizer",      "CodeGenTokenizer",    "GPTNeoXTokenizer"};
 
-// Tokens that have a name.
-constexpr std::array<const char*, 7> kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                                     "pad_token", "cls_token", "mask_token"};
+// Tokens that have no name; those that have one are whatever ends in "_token".
 constexpr std::array<const char*, 2> kTokenLists = {"extra_special_tokens", "additional_special_tokens"};
 
 // clang-format off
@@ -70,8 +68,8 @@ void check_added(const JsonValue& value, const FileParts& parts) {
 }
 
 void check_named(const JsonValue& config, const FileParts& parts) {
-  for (const char* const key : kNamedTokens) {
-    if (const auto value = config.find(key)) check_added(*value, parts);
+  for (const auto& [key, value] : config.members()) {
+    if (key.ends_with("_token") && (value.as_string() || value.is_object())) check_added(value, parts);
   }
   for (const char* const key : kTokenLists) {
     const auto list = config.find(key);
@@ -118,9 +116,11 @@ void check_ends(const JsonValue& config, const text::Tokenizer& tokenizer, const
   const auto wanted = config.boolean(key);
   const auto value = config.find(token);
   if (!wanted || !value) return;
-  const std::vector<std::int64_t> around = tokenizer.encode("");
-  const auto id = tokenizer.id(read_listed_token(*value, true).token.content);
-  const bool there = !around.empty() && id && (at_end ? around.back() : around.front()) == *id;
+  const text::TokensAround around = tokenizer.tokens_around();
+  const std::vector<std::int64_t> ids = tokenizer.encode("");
+  const bool any = (at_end ? around.behind : around.text - around.behind) > 0;
+  const bool there = any && tokenizer.id(read_listed_token(*value, true).token.content) ==
+                                std::optional(at_end ? ids.back() : ids.front());
   if (there == *wanted) return;
   config.fail(key, "is " + std::string(*wanted ? "true" : "false") +
                        ", expected what the post_processor of tokenizer.json does");

@@ -61,8 +61,8 @@ class Reader {
       }
       if (folder.has(kAddedTokensFile)) added_ = folder.json(kAddedTokensFile);
     }
-    if (folder.has(kTokenizerFile)) json_ = read_tokenizer_json(folder);
     class_ = class_of(tokenizer_class);
+    if (folder.has(kTokenizerFile)) json_ = read_tokenizer_json(folder);
   }
 
   TokenizerFiles read(std::int64_t rows) {
@@ -102,7 +102,7 @@ class Reader {
     if (known == kClasses.end()) {
       throw FileError(path, "tokenizer_class is " + in_quotes(name) + ", expected that of BERT, BertTokenizer");
     }
-    if (known->second == Class::file && !json_) {
+    if (known->second == Class::file && !folder_.has(kTokenizerFile)) {
       throw FileError(path, "tokenizer_class is " + in_quotes(name) + ", expected a tokenizer.json in the folder");
     }
     return known->second;

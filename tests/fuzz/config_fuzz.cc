@@ -8,6 +8,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace headlight::fuzz;
   static const std::string weights = small_weights();
+  static const bool every_family_loads = [] {
+    for (const headlight::models::Family& family : headlight::models::families()) load_sound(family);
+    return true;
+  }();
+  must(every_family_loads, "sound folders of every family");
   Bytes input(data, size);
   std::vector<headlight::models::FileInMemory> files{{"vocab.txt", as_bytes(kVocabulary)}};
   for (const char* name :

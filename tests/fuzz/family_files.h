@@ -1,6 +1,7 @@
 // Small models of every family, as the files that load() reads.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,14 +18,24 @@ namespace headlight::fuzz {
 
 // A tokenizer of another kind than BERT's, of 8 tokens, of which the last stands behind texts.
 inline constexpr const char* kTokenizerJson =
-    R"({"added_tokens": [{"id": 7, "content": "</s>", "special": true}], "pre_tokenizer": {"type": "WhitespaceSplit"},
+    R"({"added_tokens": [{"id": 7, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
+"normalized": false, "special": true}], "pre_tokenizer": {"type": "WhitespaceSplit"},
 "post_processor": {"type": "BertProcessing", "cls": ["</s>", 7], "sep": ["</s>", 7]},
 "model": {"type": "BPE", "unk_token": "u", "vocab": {"u": 0, "a": 1, "b": 2, "bb": 3, "c": 4, "[": 5, "]": 6}, "merges": ["b b"]}})";
 
-// The keys of every family, of which each reads its own: 2 layers, 2 heads of 2.
+// The keys of every family, of which each reads its own: 2 layers, 2 heads of 2; behind them some that others refuse.
 inline constexpr const char* kFamilyConfig =
-    R"({"vocab_size": 8, "hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 4,
-"max_position_embeddings": 8, "hidden_dim": 4, "head_dim": 2, "type_vocab_size": 2, "pad_token_id": 1})";
+    R"("vocab_size": 8, "hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 4,
+"max_position_embeddings": 8, "hidden_dim": 4, "type_vocab_size": 2, "pad_token_id": 1)";
+inline std::string family_config(const models::Family& family) {
+  const auto refuses = [&](std::string_view key) {
+    return std::any_of(family.keys.begin(), family.keys.end(), [&](const models::FolderKey& one) {
+      return one.key == key && one.treatment == models::Treatment::refused;
+    });
+  };
+  return "{\"model_type\": \"" + std::string(family.model_type) + "\", " + kFamilyConfig +
+         (refuses("head_dim") ? "}" : ", \"head_dim\": 2}");
+}
 
 // The family that a text names, null for one that names none.
 inline const models::Family* family_in(std::string_view text) {
@@ -34,10 +45,10 @@ inline const models::Family* family_in(std::string_view text) {
   return nullptr;
 }
 
-// The weights' file of a family's model of kFamilyConfig.
+// The weights' file of that model, with a head of one label.
 inline std::string family_weights(const models::Family& family) {
   const models::FamilyConfig config =
-      family.read(files::JsonValue::parse_object(std::string(family.model_type), kFamilyConfig));
+      family.read(files::JsonValue::parse_object(std::string(family.model_type), family_config(family)));
   std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<float>>> tensors;
   models::for_each_parameter(config.network, [&](const std::string& name, std::vector<std::int64_t> shape) {
     const std::string suffix = name.substr(name.rfind('.'));
@@ -58,6 +69,19 @@ inline std::string family_weights(const models::Family& family) {
       return;
     }
   });
+  const std::int64_t width = config.network.width;
+  for (const models::HeadLayer& layer : family.head.layers) {
+    const std::int64_t rows = &layer == &family.head.layers.back() ? 1 : width;
+    std::vector<std::int64_t> shape{rows, width};
+    if (layer.kind != models::VectorLayer::Kind::dense) shape = {width};
+    const std::string name(layer.file);
+    tensors.emplace(name + ".weight",
+                    std::pair(shape, std::vector<float>(static_cast<std::size_t>(rows * width), 0.3f)));
+    tensors.emplace(name + ".bias",
+                    std::pair(std::vector{rows}, std::vector<float>(static_cast<std::size_t>(rows), 0.1f)));
+    auto& [made, numbers] = tensors.at(name + ".weight");
+    if (made.size() == 1) numbers.resize(static_cast<std::size_t>(width));
+  }
   Weights weights;
   for (const auto& [name, tensor] : tensors) weights.emplace(name, WeightView{tensor.first, tensor.second});
   MemoryFile file;

@@ -63,6 +63,15 @@ inline const std::string& weights_of(const models::Family& family) {
   return weights;
 }
 
+// A folder of that family that is as it should be: it loads, or the fuzzer would not reach what lies behind.
+inline void load_sound(const models::Family& family) {
+  const std::string config = family_config(family);
+  std::vector<models::FileInMemory> files{{"vocab.txt", as_bytes(kVocabulary)}, {"config.json", as_bytes(config)}};
+  static_cast<void>(family_of(files));
+  files.push_back({"model.safetensors", as_bytes(weights_of(family))});
+  must(models::load("sound", files).options().model_type == family.model_type, "a sound folder");
+}
+
 // Loads the model, and where that goes well, computes with it.
 inline void load_and_embed(const std::vector<models::FileInMemory>& files) {
   EngineOptions one_thread;

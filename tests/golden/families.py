@@ -2,6 +2,8 @@
 
 families.jsonl: cases, each with what its folder holds beside the weights: config.json as published, its tensors as the file names
 them ([name, shape, scale, mean], drawn from a seed in this order), and a tokenizer.json: one of tokenizers/ with changes.
+truncations.jsonl: texts and pairs of texts, cut at several lengths by Hugging Face's tokenizers: behind each tokenizer, [first, second
+or null, length, ids, types].
 families.npy: for each case, float64. Of hidden states: for its rows of ids and mask, hidden [B, L, E], zeros where masked; then the
 means of each row's, divided by their length [B, E]. Of scores: for its pairs of texts, the scores [pairs, labels].
 
@@ -53,6 +55,7 @@ NTK = 4.0
 GTE = {**BERT_LIKE, "hidden_act": "gelu", "type_vocab_size": 1, "layer_norm_eps": 1e-6}
 GEMMA = {**LLAMA_LIKE, "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 10, "sliding_window": 6, "rms_norm_eps": 1e-6}
 MODELS = {
+    "bert with another tokenizer": ("BertModel", UNIGRAM, {}, {**BERT_LIKE, "type_vocab_size": 2, "tokenizer_class": "XLMRobertaTokenizer"}, None),
     "distilbert": ("DistilBertModel", WORD_PIECE, {}, {
         "dim": WIDTH, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 40, "activation": "gelu"}, None),
     "roberta": ("RobertaModel", BYTES, ROBERTA, {**BERT_LIKE, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5}, None),
@@ -184,7 +187,7 @@ def score_case(name, entry):
     model, config, listed = load(name, entry, labels)
     tokenizer = tokenizer_of(entry)
     pairs = [(query, text) for query in TEXTS[:3] for text in TEXTS]
-    scores, ids = [], []
+    scores = []
     longest = 37 if "max_position_embeddings" in config and "pad_token_id" in config else 40
     tokenizer.enable_truncation(longest)
     for pair in pairs:
@@ -194,9 +197,23 @@ def score_case(name, entry):
             logits = model(input_ids=torch.tensor([encoding.ids]), **types).logits[0]
         # As sentence-transformers' CrossEncoder does where no file names a function.
         scores.append((torch.sigmoid(logits) if labels == 1 else logits).numpy())
-        ids.append(encoding.ids)
     return {"name": name, "config": config, "tensors": listed, "tokenizer": {"file": entry[1][0], "changes": entry[2]},
-            "pairs": pairs, "pair_ids": ids, "longest": longest, "labels": labels}, [np.stack(scores)]
+            "pairs": pairs, "longest": longest, "labels": labels}, [np.stack(scores)]
+
+
+def truncations():
+    tokens = [(WORD_PIECE, {}), (UNIGRAM, {}), (BYTES, ROBERTA), (BYTES, at_end(*END)), (BYTES, {})]
+    for file, changes in tokens:
+        tokenizer = tokenizer_of((None, file, changes))
+        yield {"file": file[0], "changes": changes}
+        for second in (None, TEXTS[1], TEXTS[2], TEXTS[4]):
+            around = len(tokenizer.encode("", second and "").ids)
+            for first in TEXTS:
+                for length in (around, around + 1, around + 5, around + 8):
+                    tokenizer.enable_truncation(length)
+                    encoding = tokenizer.encode(first, second)
+                    yield [first, second, length, encoding.ids, encoding.type_ids]
+                tokenizer.no_truncation()
 
 
 def main():
@@ -211,6 +228,8 @@ def main():
             print(make.__name__, name, [array.shape for array in arrays], float(np.abs(arrays[0]).max()), file=sys.stderr)
     text = "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases)
     (here / "families.jsonl").write_text("# Made by families.py.\n" + text, encoding="utf-8")
+    lines = "".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in truncations())
+    (here / "truncations.jsonl").write_text("# Made by families.py.\n" + lines, encoding="utf-8")
     np.save(here / "families.npy", np.concatenate([array.ravel() for array in numbers]).astype(np.float64))
 
 

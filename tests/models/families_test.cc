@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -167,7 +168,9 @@ TEST(Families, PrefixesHeadsAndOldNames) {
   const std::vector<float> numbers{1, 2, 3};
   for (const GoldenFamily* family : of_hidden_states()) {
     SCOPED_TRACE(family->name);
-    const Family& known = *find_family(family->described.at("config").at("model_type").get<std::string>());
+    const Family* const found = find_family(family->described.at("config").at("model_type").get<std::string>());
+    if (found == nullptr) continue;  // BERT, whose table is another
+    const Family& known = *found;
     const GoldenFamily::Tensors tensors = family->tensors();
     const Tensor<std::int64_t, 2> ids = integers(family->described.at("ids"));
     const Tensor<float, 3> plain = load(family->write(scratch.path("family"))).encode(engine, ids);
@@ -238,6 +241,130 @@ TEST(Families, ScoresAreThoseOfTransformers) {
       }
     }
   }
+}
+
+// A pooling of the last token, and a prompt that is left out of the mean, beside hidden states.
+TEST(Families, VectorsAreOfTheFoldersModules) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  static_cast<void>(named("qwen3").write(scratch.path("family")));
+  scratch.write("family/modules.json",
+                R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+                    {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+                    {"type": "sentence_transformers.models.Normalize", "path": "2_Normalize"}])");
+  scratch.write("family/1_Pooling/config.json", R"({"pooling_mode_lasttoken": true, "include_prompt": false})");
+  scratch.write("family/config_sentence_transformers.json", R"({"prompts": {"query": "New York: "}})");
+  const TextEncoder model = load(scratch.path("family"));
+  const std::vector<std::string> text{"the city"};
+  EXPECT_EQ(model.options().pooling, std::vector{PoolingMode::last_token});
+  const auto expect = [&](const std::string& whole, const EmbedOptions& options) {
+    const HiddenStates states = model.encode(engine, std::vector<std::string>{whole});
+    const std::int64_t last = states.hidden.shape()[1] - 1;
+    double squares = 0;
+    for (std::int64_t e = 0; e < 32; ++e) squares += std::pow(static_cast<double>(states.hidden(0, last, e)), 2);
+    Tensor<float, 2> vector({1, 32});
+    model.embed(engine, text, vector, options);
+    for (std::int64_t e = 0; e < 32; ++e) {
+      ASSERT_NEAR(vector(0, e), static_cast<double>(states.hidden(0, last, e)) / std::sqrt(squares), 1e-6);
+    }
+  };
+  expect("the city", {});
+  expect("New York: the city", {.prompt_name = "query"});
+
+  // The tokens of a prompt, and what stands in front of it, are no part of a mean; what stands behind texts is.
+  static_cast<void>(named("xlm-roberta").write(scratch.path("family")));
+  scratch.write("family/1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
+  scratch.write("family/config_sentence_transformers.json", R"({"prompts": {"query": "New York: "}})");
+  const TextEncoder mean = load(scratch.path("family"));
+  const HiddenStates states = mean.encode(engine, std::vector<std::string>{"New York: the city"});
+  const auto prompt = static_cast<std::int64_t>(mean.tokenize("New York: ").size()) - 1;
+  std::vector<double> sum(32);
+  for (std::int64_t t = prompt; t < states.hidden.shape()[1]; ++t) {
+    for (std::int64_t e = 0; e < 32; ++e) sum[static_cast<std::size_t>(e)] += states.hidden(0, t, e);
+  }
+  double squares = 0;
+  for (const double number : sum) squares += number * number;
+  Tensor<float, 2> vector({1, 32});
+  mean.embed(engine, text, vector, {.prompt_name = "query"});
+  for (std::size_t e = 0; e < 32; ++e) {
+    ASSERT_NEAR(vector(0, static_cast<std::int64_t>(e)), sum[e] / std::sqrt(squares), 1e-6);
+  }
+}
+
+TEST(Families, EveryPrecision) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const std::vector<std::string> texts{"the city of New York", "long streets"};
+  for (const char* name : {"roberta", "modernbert", "gemma3_text", "qwen3"}) {
+    const std::string folder = named(name).write(scratch.path("family"));
+    const Tensor<float, 2> exact = load(folder).embed(engine, texts);
+    for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
+      const TextEncoder model = load(folder, {.precision = type});
+      EXPECT_EQ(model.layer().precision(), type);
+      const Tensor<float, 2> rounded = model.embed(engine, texts);
+      for (std::int64_t row = 0; row < 2; ++row) {
+        double cosine = 0;
+        for (std::int64_t e = 0; e < 32; ++e) cosine += static_cast<double>(exact(row, e)) * rounded(row, e);
+        // Of vectors of length 1, whose difference has the length √(2 − 2 cos): three layers of 1% each at most.
+        EXPECT_GT(cosine, 1 - 0.06 * 0.06 / 2) << name << " " << headlight::name(type);
+      }
+    }
+  }
+}
+
+// tokenizer_config.json beside a tokenizer.json of another kind.
+TEST(Families, TokenizersThatContradictThemselvesAreRefused) {
+  const ScratchFolder scratch;
+  struct Case {
+    const char* family;
+    const char* file;
+    json content;
+    const char* says;
+  };
+  const char* const kFile = "tokenizer_config.json";
+  const json end{{"content", "<|endoftext|>"}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
+                 {"normalized", false},        {"special", true}};
+  const std::vector<Case> cases = {
+      {"qwen3", kFile, {{"tokenizer_class", "Qwen2Tokenizer"}, {"add_prefix_space", false}}, ""},
+      {"qwen3", kFile, {{"add_prefix_space", true}}, "add_prefix_space is true, expected what the pre_tokenizer"},
+      {"qwen3", kFile, {{"eos_token", "<|endoftext|>"}, {"add_eos_token", true}, {"add_bos_token", false}}, ""},
+      {"qwen3",
+       kFile,
+       {{"eos_token", "<|endoftext|>"}, {"add_eos_token", false}},
+       "add_eos_token is false, expected what"},
+      {"qwen3",
+       kFile,
+       {{"bos_token", "<|endoftext|>"}, {"add_bos_token", true}},
+       "add_bos_token is true, expected what"},
+      {"qwen3", kFile, {{"added_tokens_decoder", {{"420", end}}}}, ""},
+      {"qwen3",
+       kFile,
+       {{"added_tokens_decoder", {{"419", end}}}},
+       "expected the same in added_tokens of tokenizer.json"},
+      {"qwen3", kFile, {{"mask_token", "<mask>"}}, "mask_token is '<mask>', expected one of added_tokens"},
+      {"qwen3", kFile, {{"image_token", "<image>"}}, "image_token is '<image>', expected one of added_tokens"},
+      {"qwen3",
+       "special_tokens_map.json",
+       {{"pad_token", "<pad>"}},
+       "pad_token is '<pad>', expected one of added_tokens"},
+      {"qwen3", kFile, {{"truncation_side", "left"}}, "truncation_side is 'left'"},
+      {"qwen3", kFile, {{"tokenizer_class", "TikTokenTokenizer"}}, "tokenizer_class is 'TikTokenTokenizer'"},
+      {"qwen3", "sentence_bert_config.json", {{"max_seq_length", 2}}, ""},
+      {"roberta", kFile, {{"model_max_length", 30}, {"tokenizer_class", "RobertaTokenizerFast"}}, ""},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.content);
+    const std::string folder = named(one.family).write(scratch.path("family"));
+    scratch.write(std::string("family/") + one.file, one.content.dump());
+    if (std::string_view(one.says).empty()) {
+      EXPECT_TRUE(load(folder).options().unknown_keys.empty());
+    } else {
+      EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), one.says));
+    }
+  }
+  const std::string folder = named("modernbert").write(scratch.path("family"));
+  std::filesystem::remove(folder + "/tokenizer.json");
+  EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), "tokenizer.json"));
 }
 
 const GoldenFamily& classifier(const std::string& name) {
