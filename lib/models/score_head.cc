@@ -38,9 +38,9 @@ VectorLayer::Function function_of(const JsonValue& config, std::string_view key)
   }
 }
 
-class Reader {
+class LayerReader {
  public:
-  Reader(const JsonValue& config, std::span<const std::string_view> prefixes, SafetensorsFile& file)
+  LayerReader(const JsonValue& config, std::span<const std::string_view> prefixes, SafetensorsFile& file)
       : config_(config), prefixes_(prefixes), file_(file) {}
 
   [[nodiscard]] VectorLayer read(const HeadLayer& layer, std::int64_t before) {
@@ -130,7 +130,7 @@ std::optional<ScoreHead> read_score_head(const JsonValue& config, const Head& he
   read.pooled.encoder.width = width;
   read.pooled.pooling = {pooling_of(config, head)};
   std::int64_t before = width;
-  Reader reader(config, prefixes, file);
+  LayerReader reader(config, prefixes, file);
   for (const HeadLayer& layer : head.layers) {
     read.pooled.vector_layers.push_back(reader.read(layer, before));
     before = read.pooled.vector_layers.back().width;

@@ -15,7 +15,7 @@
 namespace headlight::models {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
+[[noreturn]] void refuse_score(const std::string& message) {
   throw std::invalid_argument("models::TextEncoder: score: " + message);
 }
 
@@ -31,22 +31,22 @@ Tensor<float, 2> TextEncoder::score(Engine& engine, std::span<const TextPair> pa
 
 void TextEncoder::score(Engine& engine, std::span<const TextPair> pairs, View<float, 2> out) const {
   if (head_ == nullptr) {
-    refuse(
+    refuse_score(
         "the model has no head for classification, expected architectures of config.json that end in "
         "ForSequenceClassification");
   }
-  if (!head_->unread.empty()) refuse(head_->unread);
+  if (!head_->unread.empty()) refuse_score(head_->unread);
   check_out(out, {static_cast<std::int64_t>(pairs.size()), head_->labels});
   if (options_.embed_max_length < tokenizer_->tokens_around(true)) {
-    refuse("embed_max_length is " + std::to_string(options_.embed_max_length) + ", expected room for the " +
-           std::to_string(tokenizer_->tokens_around(true)) + " tokens around two texts");
+    refuse_score("embed_max_length is " + std::to_string(options_.embed_max_length) + ", expected room for the " +
+                 std::to_string(tokenizer_->tokens_around(true)) + " tokens around two texts");
   }
   for (std::size_t number = 0; number < pairs.size(); ++number) {
     for (const std::string_view text : {pairs[number].first, pairs[number].second}) {
       try {
         Tokenizer::check(text);
       } catch (const std::invalid_argument& error) {
-        refuse("pair " + std::to_string(number) + ": " + error.what());
+        refuse_score("pair " + std::to_string(number) + ": " + error.what());
       }
     }
   }

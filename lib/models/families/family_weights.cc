@@ -55,9 +55,9 @@ WeightView share(WeightView whole, const TensorName& line) {
   return whole;
 }
 
-class Finder {
+class FamilyFinder {
  public:
-  Finder(SafetensorsFile& file, const Family& family) : file_(file), family_(family), prefix_(prefix_of()) {}
+  FamilyFinder(SafetensorsFile& file, const Family& family) : file_(file), family_(family), prefix_(prefix_of()) {}
 
   void find(const std::string& parameter, const Shape& shape) {
     const bool is_bias = parameter.ends_with(kBias);
@@ -126,7 +126,7 @@ class Finder {
 }  // namespace
 
 Weights find_family_weights(SafetensorsFile& file, const Family& family, const NetworkSpec& spec) {
-  Finder finder(file, family);
+  FamilyFinder finder(file, family);
   for_each_parameter(spec, [&](const std::string& name, const Shape& shape) { finder.find(name, shape); });
   return finder.finish();
 }
