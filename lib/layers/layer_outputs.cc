@@ -92,6 +92,7 @@ void check_layers(std::string_view owner, std::string_view list, std::span<const
     const auto refuse = [&](const std::string& expected) {
       ops::fail(owner, ops::EntryName(list, i, "layer"), " is ", layer, expected);
     };
+    if (layers == 0) refuse(", but there are no layers");
     if (layer < 0 || layer >= layers) refuse(", expected 0 to " + std::to_string(layers - 1));
     for (std::size_t before = 0; before < i; ++before) {
       if (entries[before].layer == layer) {

@@ -74,6 +74,7 @@ template <class T, class At>
 std::optional<std::vector<T>> elements(GgufType type, std::uint64_t count, std::span<const std::byte> bytes, At at) {
   std::vector<T> found;
   if (count == 0) return found;
+  found.reserve(static_cast<std::size_t>(count));
   const auto each = static_cast<std::size_t>(bytes.size() / count);
   for (std::size_t n = 0; n < count; ++n) {
     const std::optional<T> one = at(type, bytes.data() + n * each);
@@ -85,11 +86,15 @@ std::optional<std::vector<T>> elements(GgufType type, std::uint64_t count, std::
 
 }  // namespace
 
-std::optional<std::int64_t> GgufValue::integer() const noexcept { return integer_at(type_, bytes_.data()); }
-std::optional<double> GgufValue::number() const noexcept { return number_at(type_, bytes_.data()); }
+std::optional<std::int64_t> GgufValue::integer() const noexcept {
+  return bytes_.empty() ? std::nullopt : integer_at(type_, bytes_.data());
+}
+std::optional<double> GgufValue::number() const noexcept {
+  return bytes_.empty() ? std::nullopt : number_at(type_, bytes_.data());
+}
 
 std::optional<bool> GgufValue::boolean() const noexcept {
-  if (type_ != GgufType::boolean) return std::nullopt;
+  if (type_ != GgufType::boolean || bytes_.empty()) return std::nullopt;
   return bytes_[0] == std::byte{1};
 }
 
@@ -111,6 +116,7 @@ std::optional<std::vector<double>> GgufValue::numbers() const {
 std::optional<std::vector<std::string_view>> GgufValue::strings() const {
   if (type_ != GgufType::array || (element_type_ != GgufType::string && count_ != 0)) return std::nullopt;
   std::vector<std::string_view> found;
+  found.reserve(static_cast<std::size_t>(count_));
   const std::byte* at = bytes_.data();
   for (std::uint64_t n = 0; n < count_; ++n) {
     std::uint64_t length = 0;

@@ -35,10 +35,15 @@ inline RotarySpec draw_rotary(Random& random, std::int64_t head_dim) {
   rotary.dims = random.integer(0, head_dim / 2) * 2;
   rotary.pairing = random.once_in(2) ? RotaryPairing::interleaved : RotaryPairing::halves;
   rotary.base = random.once_in(2) ? 10000 : 500;
-  if (random.once_in(3)) {
-    rotary.scaling.kind = random.once_in(2) ? RotaryScalingKind::linear : RotaryScalingKind::llama3;
+  if (random.once_in(2)) {
+    const auto last = static_cast<std::int64_t>(RotaryScalingKind::longrope);
+    rotary.scaling.kind = static_cast<RotaryScalingKind>(random.integer(0, last));
     rotary.scaling.factor = 4;
-    rotary.scaling.original_length = 16;
+    rotary.scaling.original_length = 16;  // shorter than some sequences, longer than others
+    rotary.scaling.short_factors.assign(static_cast<std::size_t>(rotary.dims / 2), 1.5);
+    rotary.scaling.long_factors.assign(static_cast<std::size_t>(rotary.dims / 2), 3);
+    // 2 numbers have no other base.
+    if (rotary.dims == 2 && rotary.scaling.kind == RotaryScalingKind::dynamic) rotary.scaling = {};
   }
   return rotary;
 }

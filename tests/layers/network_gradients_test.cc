@@ -10,8 +10,14 @@
 
 namespace headlight::test::network_gradients_test {
 
+NetworkSpec with_dropout(NetworkSpec spec, float dropout) {
+  spec.dropout = dropout;
+  return spec;
+}
+
 struct Case {
-  explicit Case(Random& random) : network(draw_network(random)), tokens(random, 20, {random.integer(1, 9), 1, 5}) {
+  explicit Case(Random& random, float dropout = 0)
+      : network(with_dropout(draw_network(random), dropout)), tokens(random, 20, {random.integer(1, 9), 1, 5}) {
     randomize(network, random);
     network.set_training(true);
     hidden = Tensor<float, 2>({tokens.count(), network.spec().width});
@@ -109,8 +115,8 @@ TEST(NetworkGradients, KeepTheBitsOfTheForwardPass) {
 
 TEST(NetworkGradients, HaveTheSameBitsOnAnyNumberOfThreadsAndWhateverIsKept) {
   Random random(13);
-  for (std::int64_t n = 0; n < 40; ++n) {
-    Case drawn(random);
+  for (std::int64_t n = 0; n < 80; ++n) {
+    Case drawn(random, n % 2 == 0 ? 0.0f : 0.3f);
     std::vector<std::vector<float>> gradients;
     for (const int threads : {1, 3}) {
       Engine engine({.threads = threads});
@@ -127,6 +133,43 @@ TEST(NetworkGradients, HaveTheSameBitsOnAnyNumberOfThreadsAndWhateverIsKept) {
   }
 }
 
+// Blocks whose feed-forward goes through its rows in pieces, gated and normalised inside of a run.
+TEST(NetworkGradients, HaveTheSameBitsInPieces) {
+  Random random(15);
+  NetworkSpec spec;
+  spec.width = 6;
+  spec.embedding.vocabulary = 20;
+  for (const bool parallel : {false, true}) {
+    BlockSpec block;
+    block.parallel = parallel;
+    block.attention.heads = 2;
+    block.feed_forward = {.hidden_width = 9000, .activation = Activation::silu, .gated = true};
+    block.attention_residual.before = block.feed_forward_residual.before = {.kind = NormKind::rms};
+    block.feed_forward_residual.after = {.kind = NormKind::rms};
+    spec.blocks.push_back(block);
+  }
+  Network network(spec);
+  randomize(network, random);
+  network.set_training(true);
+  const Tokens tokens(random, 20, {150, 300});
+  const Tensor<float, 2> weights = random.uniform_tensor<2>({tokens.count(), spec.width});
+  std::vector<std::vector<float>> gradients;
+  for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input}) {
+    Engine engine({.threads = gradients.empty() ? 1 : 3});
+    zero_gradients(network.parameters());
+    SavedState saved(checkpoint);
+    Tensor<float, 2> hidden(weights.shape());
+    network.forward(engine, tokens.input(), hidden.view(), saved);
+    network.backward(engine, tokens.input(), saved, weights.view());
+    std::vector<float>& all = gradients.emplace_back();
+    for (const Parameter& parameter : network.parameters()) {
+      all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
+    }
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+  EXPECT_GT(norm_of(gradients[0]), 0);
+}
+
 TEST(NetworkGradients, RefuseWhatIsNotTheLastForwardPass) {
   Engine engine({.threads = 1});
   Random random(14);
@@ -135,6 +178,17 @@ TEST(NetworkGradients, RefuseWhatIsNotTheLastForwardPass) {
   EXPECT_EQ(refusal([&] { drawn.network.backward(engine, drawn.tokens.input(), saved, drawn.weights.view()); }),
             "Network: saved holds no forward pass, expected that of this layer");
   drawn.run(engine, saved);
+  // Refused before any gradient is added to.
+  zero_gradients(drawn.network.parameters());
+  Tokens others = drawn.tokens;
+  others.ids[0] = 20;
+  EXPECT_EQ(refusal([&] { drawn.network.backward(engine, others.input(), saved, drawn.weights.view()); }),
+            "Network: ids[0] is 20, expected 0 to 19");
+  others = drawn.tokens;
+  others.offsets[1] = 0;
+  EXPECT_EQ(refusal([&] { drawn.network.backward(engine, others.input(), saved, drawn.weights.view()); }),
+            "Network: offsets are others than those of the forward pass, expected the same");
+  for (const Parameter& parameter : drawn.network.parameters()) EXPECT_EQ(norm_of(parameter.gradient), 0);
   drawn.network.set_training(false);
   EXPECT_EQ(refusal([&] { drawn.network.backward(engine, drawn.tokens.input(), saved, drawn.weights.view()); }),
             "Network: is not in training, expected set_training(true) before backward()");

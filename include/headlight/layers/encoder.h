@@ -36,7 +36,8 @@ struct EncoderOptions {
 // N tokens of n sequences, one after another. There is no padding: a token that must not be seen is left out, and the
 // others keep their positions.
 struct EncoderInput {
-  // [N] each, as rows of the three tables; token_types is empty where the encoder has no such table.
+  // [N] each, as rows of the three tables; a list is empty where there is no such table. Positions also are what a
+  // Network turns heads by.
   std::span<const std::int64_t> ids{};
   std::span<const std::int64_t> positions{};
   std::span<const std::int64_t> token_types{};

@@ -28,7 +28,8 @@ namespace headlight {
 //   norm.{weight,bias} [E]
 class HEADLIGHT_API Network : public Layer {
  public:
-  // Throws std::invalid_argument naming the field for sizes that do not fit together, OutOfMemory.
+  // Throws std::invalid_argument naming the field for sizes that do not fit together, OutOfMemory. A network that was
+  // moved from may be assigned to, or destroyed.
   explicit Network(const NetworkSpec& spec);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
@@ -47,7 +48,7 @@ class HEADLIGHT_API Network : public Layer {
                std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
 
   // Training: the same, keeping what backward() needs; with Checkpoint::layer_input, or every_k_layers, the input of
-  // every block. `saved` has activations of float32, and its attention no shards.
+  // every block. `saved` has activations of float32 and fused_attention().
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                const TrainingStep& step = {}) const;
   // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
@@ -69,7 +70,7 @@ class HEADLIGHT_API Network : public Layer {
   struct State;
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Network"; }
-  void check(const EncoderInput& input, const View<float, 2>& hidden) const;
+  void check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden) const;
   [[nodiscard]] std::array<std::int64_t, 12> made_with() const noexcept;
 
   std::unique_ptr<State> state_;

@@ -39,9 +39,9 @@ struct AttentionSpec {
   // A token sees those at most so many positions before and after it; −1: no limit.
   std::int64_t window_before = -1;
   std::int64_t window_after = -1;
-  float scale = 0;    // 0: 1 / √head_dim
-  float softcap = 0;  // 0: none; see AttentionOptions
-  bool sinks = false;
+  float scale = 0;     // 0: 1 / √head_dim
+  float softcap = 0;   // 0: none; see AttentionOptions
+  bool sinks = false;  // one more logit for each head, a parameter; see AttentionOptions
 
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
 };
@@ -97,7 +97,8 @@ struct NetworkSpec {
   EmbeddingSpec embedding{};
   std::vector<BlockSpec> blocks{};
   NormSpec last_norm{};  // behind the last block
-  // In training: of the embeddings, the softmax weights, what each part adds to its residual, and hidden activations.
+  // In training: of the embeddings, the softmax weights, the output of each part (before its norm `after`), and hidden
+  // activations.
   float dropout = 0;
 
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;

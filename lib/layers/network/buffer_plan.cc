@@ -24,9 +24,16 @@ NumberType type_of(const Value& value, const Engine& engine) noexcept {
 void BufferPlan::make(const OperationList& list) {
   values_.resize(list.values().size());
   find_output_chain(list);
+  std::vector<std::vector<int>> ending(static_cast<std::size_t>(list.size()));  // values, by their last operation
+  for (int value = 0; value < static_cast<int>(values_.size()); ++value) {
+    ending[static_cast<std::size_t>(list.end_of_use(list.value(value)))].push_back(value);
+  }
   for (int number = 0; number < list.size(); ++number) {
     place_output(list, number);
-    free_values(list, number);
+    for (const int value : ending[static_cast<std::size_t>(number)]) {
+      const ValuePlace& place = of(value);
+      if (place.buffer >= 0 && !place.gave_buffer) buffers_[static_cast<std::size_t>(place.buffer)].is_free = true;
+    }
   }
   find_buffers_apart(list);
   if (buffers_.size() > BufferPlaces::kMost) {
@@ -70,17 +77,6 @@ void BufferPlan::place_output(const OperationList& list, int number) {
     at(taken).gave_buffer = true;
   } else {
     place.buffer = take_buffer(value.columns, value.is_local, false);
-  }
-}
-
-// Frees the memory of those that nobody needs after that operation.
-void BufferPlan::free_values(const OperationList& list, int number) {
-  for (std::size_t value = 0; value < values_.size(); ++value) {
-    const ValuePlace& place = values_[value];
-    const bool owns = place.buffer >= 0 && !place.gave_buffer;
-    if (owns && list.end_of_use(list.values()[value]) == number) {
-      buffers_[static_cast<std::size_t>(place.buffer)].is_free = true;
-    }
   }
 }
 

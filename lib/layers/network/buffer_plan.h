@@ -36,7 +36,6 @@ class BufferPlan {
 
   void find_output_chain(const OperationList& list);
   void place_output(const OperationList& list, int operation);
-  void free_values(const OperationList& list, int operation);
   void find_buffers_apart(const OperationList& list);
   [[nodiscard]] int take_buffer(std::int64_t columns, bool is_local, bool is_narrow);
   [[nodiscard]] ValuePlace& at(int value) noexcept { return values_[static_cast<std::size_t>(value)]; }

@@ -1,14 +1,14 @@
 // What a specification may say.
 #include "ops/check.h"
 
-#include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "layers/layer_names.h"
 #include "layers/network/parts.h"
 #include "layers/sizes.h"
+#include "ops/rows/rotary_check.h"
 
 namespace headlight::layers {
 
@@ -22,6 +22,24 @@ void check_least(std::int64_t least, const std::string& field, std::int64_t valu
   static_cast<void>(at_least(least, kNetworkName, field, value));
 }
 
+// A finite number ≥ 0.
+void check_finite(const std::string& field, float value) {
+  if (value >= 0 && std::isfinite(value)) return;
+  refuse(field, "is " + ops::text_of(value) + ", expected a finite number of 0 or more");
+}
+
+// Widths of values and sizes of parameters are sums and products of these: far below 2⁶³, with other sizes beside them.
+constexpr std::int64_t kWidest = std::int64_t{1} << 40;
+
+// a · b columns of a value.
+std::int64_t width_of(const std::string& field, std::int64_t a, std::int64_t b) {
+  std::int64_t width = 0;
+  if (__builtin_mul_overflow(a, b, &width) || width > kWidest) {
+    refuse(field, "is " + std::to_string(a) + " x " + std::to_string(b) + " numbers wide, expected at most 2^40");
+  }
+  return width;
+}
+
 void check_norm(const std::string& field, const NormSpec& norm) {
   if (norm.kind > NormKind::rms) {
     refuse(field + ".kind", "is " + std::to_string(static_cast<int>(norm.kind)) + ", expected one of the enum");
@@ -30,7 +48,7 @@ void check_norm(const std::string& field, const NormSpec& norm) {
   if (norm.one_plus_weight && norm.kind != NormKind::rms) {
     refuse(field + ".one_plus_weight", "is true, expected NormKind::rms with it");
   }
-  if (!(norm.epsilon >= 0)) refuse(field + ".epsilon", "is " + std::to_string(norm.epsilon) + ", expected 0 or more");
+  check_finite(field + ".epsilon", norm.epsilon);
 }
 
 void check_activation(const std::string& field, Activation activation) {
@@ -53,16 +71,18 @@ AttentionSpec checked_attention(const std::string& field, AttentionSpec spec, st
                                  std::to_string(width) + ", or head_dim given");
   }
   spec.head_dim = given_or(spec.head_dim, width / spec.heads);
+  static_cast<void>(width_of(field, spec.heads, spec.head_dim));  // key_value_heads are no more
   check_norm(field + ".query_norm", spec.query_norm);
   check_norm(field + ".key_norm", spec.key_norm);
   check_least(-1, field + ".window_before", spec.window_before);
   check_least(-1, field + ".window_after", spec.window_after);
-  if (!(spec.scale >= 0)) refuse(field + ".scale", "is " + std::to_string(spec.scale) + ", expected 0 or more");
-  if (!(spec.softcap >= 0)) refuse(field + ".softcap", "is " + std::to_string(spec.softcap) + ", expected 0 or more");
-  const RotarySpec& rotary = spec.rotary;
-  if (rotary.dims < 0 || rotary.dims > spec.head_dim || rotary.dims % 2 != 0) {
-    refuse(field + ".rotary.dims", "is " + std::to_string(rotary.dims) + ", expected an even number up to head_dim " +
-                                       std::to_string(spec.head_dim));
+  check_finite(field + ".scale", spec.scale);
+  check_finite(field + ".softcap", spec.softcap);
+  if (spec.softcap != 0 && !std::isnormal(spec.softcap)) {
+    refuse(field + ".softcap", "is " + ops::text_of(spec.softcap) + ", expected 0 or a normal number");
+  }
+  if (spec.rotary.dims != 0) {
+    ops::check_rotary_spec(std::string(kNetworkName) + ": " + field + ".rotary", spec.rotary, spec.head_dim);
   }
   return spec;
 }
@@ -71,10 +91,14 @@ void check_residual(const std::string& field, const ResidualSpec& residual) {
   check_norm(field + ".before", residual.before);
   check_norm(field + ".after", residual.after);
   check_norm(field + ".sum", residual.sum);
+  if (!std::isfinite(residual.factor)) {
+    refuse(field + ".factor", "is " + ops::text_of(residual.factor) + ", expected a finite number");
+  }
 }
 
 void check_feed_forward(const std::string& field, const FeedForwardSpec& spec) {
   check_least(1, field + ".hidden_width", spec.hidden_width);
+  static_cast<void>(width_of(field, spec.hidden_width, spec.gated ? 2 : 1));
   check_activation(field + ".activation", spec.activation);
 }
 
@@ -83,10 +107,14 @@ void check_feed_forward(const std::string& field, const FeedForwardSpec& spec) {
 NetworkSpec checked(const NetworkSpec& given) {
   NetworkSpec spec = given;
   check_least(1, "width", spec.width);
+  static_cast<void>(width_of("width", spec.width, 1));
   check_least(1, "embedding.vocabulary", spec.embedding.vocabulary);
   check_least(0, "embedding.positions", spec.embedding.positions);
   check_least(0, "embedding.token_types", spec.embedding.token_types);
   check_norm("embedding.norm", spec.embedding.norm);
+  if (!std::isfinite(spec.embedding.scale)) {
+    refuse("embedding.scale", "is " + ops::text_of(spec.embedding.scale) + ", expected a finite number");
+  }
   check_norm("last_norm", spec.last_norm);
   static_cast<void>(probability(kNetworkName, "dropout", spec.dropout));
   for (std::size_t number = 0; number < spec.blocks.size(); ++number) {

@@ -45,6 +45,7 @@ class Graph {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 
+  [[nodiscard]] std::int64_t layout() const noexcept { return training_.layout(); }
   // Of a value, for GraphCall.
   [[nodiscard]] const Value& value(int number) const noexcept { return operations_.value(number); }
   [[nodiscard]] const BufferPlan& buffers() const noexcept { return buffers_; }
@@ -58,6 +59,8 @@ class Graph {
   // Calls function(operation, rows in one go) for all of them.
   template <class Function>
   void for_each_operation(const OperationRange& some, std::int64_t tokens, Function function) const;
+  template <class Function>
+  void for_each_size(std::int64_t tokens, Function function) const;
   void run_forward(const GraphCall& call, const OperationRange& some) const;
   void run_backward(const GraphCall& call, const OperationRange& some) const;
 

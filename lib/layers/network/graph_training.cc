@@ -15,8 +15,10 @@ void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hi
   const runtime::Scratch memory(engine, buffers.bytes, kNetworkName);
   const bool keeps = training.keeps_blocks;
   const runtime::Scratch of_block(engine, keeps ? 0 : training_.block_bytes(tokens), kNetworkName);
-  const GraphMemory lent = {
-      .buffers = memory.data(), .kept = training.kept, .kept_of_block = keeps ? nullptr : of_block.data()};
+  const GraphMemory lent = {.is_training = true,
+                            .buffers = memory.data(),
+                            .kept = training.kept,
+                            .kept_of_block = keeps ? nullptr : of_block.data()};
   run_forward(GraphCall(engine, *this, input, hidden, lent, buffers, training.step, {}), operations_.all());
 }
 
@@ -49,7 +51,8 @@ void Graph::backward(Engine& engine, const EncoderInput& input, const Training& 
   if (!keeps) hidden_layout.add<float>(row_distance(width), tokens);
   const runtime::Scratch output(engine, hidden_layout.bytes(), kNetworkName);
   const View<float, 2> hidden(reinterpret_cast<float*>(output.data()), {tokens, width}, {row_distance(width), 1});
-  const GraphMemory lent = {.buffers = memory.data(),
+  const GraphMemory lent = {.is_training = true,
+                            .buffers = memory.data(),
                             .kept = training.kept,
                             .kept_of_block = keeps ? nullptr : of_block.data(),
                             .gradients = gradients.data()};
@@ -59,8 +62,8 @@ void Graph::backward(Engine& engine, const EncoderInput& input, const Training& 
   if (keeps || blocks() == 0) return run_backward(call, operations_.all());
   const std::vector<OperationRange>& ranges = operations_.blocks();
   run_backward(call, {ranges.back().end, operations_.size()});
-  for (auto block = ranges.rbegin(); block != ranges.rend(); ++block) {
-    run_forward(call, *block);
+  for (auto block = ranges.end(); block-- != ranges.begin();) {
+    run_forward(call, {block->first, training_.end_of_repeat(static_cast<int>(block - ranges.begin()))});
     run_backward(call, *block);
   }
   run_backward(call, {0, ranges.front().first});

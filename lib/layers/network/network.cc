@@ -1,6 +1,8 @@
 #include "headlight/layers/network.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "layers/layer_names.h"
@@ -9,6 +11,7 @@
 #include "layers/network/parts.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
+#include "layers/sizes.h"
 #include "ops/attention/check.h"
 #include "ops/check.h"
 
@@ -33,11 +36,13 @@ class HeadsOfNetwork final : public layers::HeadShapes {
 
 struct Network::State {
   NetworkSpec spec;
+  bool turns = false;  // whether any block turns its heads
   layers::Graph graph;
 };
 
 Network::Network(const NetworkSpec& spec) : state_(std::make_unique<State>()) {
   state_->spec = layers::checked(spec);
+  for (const BlockSpec& block : state_->spec.blocks) state_->turns |= block.attention.rotary.dims > 0;
   layers::add_network(state_->graph, state_->spec);
 }
 
@@ -47,55 +52,76 @@ Network::~Network() = default;
 
 const NetworkSpec& Network::spec() const noexcept { return state_->spec; }
 
-void Network::check(const EncoderInput& input, const View<float, 2>& hidden) const {
-  const ops::Extent extent = ops::check_view(layers::kNetworkName, "hidden", hidden);
+// Lists that forward() and backward() trust, and hidden or its gradient [N, E] apart from them.
+void Network::check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden) const {
+  const ops::Extent extent = ops::check_view(layers::kNetworkName, name, hidden);
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   const std::array<std::int64_t, 2> expected = {tokens, state_->spec.width};
-  ops::check_shape(layers::kNetworkName, "hidden", hidden.shape, expected, "[N, E]");
-  ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
-  const auto check_list = [&](std::string_view name, std::span<const std::int64_t> list, bool is_needed) {
+  ops::check_shape(layers::kNetworkName, name, hidden.shape, expected, "[N, E]");
+  const EmbeddingSpec& embedding = state_->spec.embedding;
+  const auto check_list = [&](std::string_view list_name, std::span<const std::int64_t> list, bool is_needed) {
     if (list.size() != input.ids.size() && (is_needed || !list.empty())) {
-      ops::fail(layers::kNetworkName, name, " has ", list.size(), " entries, expected ", tokens, " (one for each id)");
+      ops::fail(layers::kNetworkName, list_name, " has ", list.size(), " entries, expected ", tokens,
+                " (one for each id)");
     }
-    ops::check_disjoint(layers::kNetworkName, "hidden", extent, name, ops::extent_of(list));
+    ops::check_disjoint(layers::kNetworkName, name, extent, list_name, ops::extent_of(list));
   };
-  bool turns = false;
-  for (const BlockSpec& block : state_->spec.blocks) turns = turns || block.attention.rotary.dims > 0;
   check_list("ids", input.ids, true);
-  check_list("positions", input.positions, turns || state_->spec.embedding.positions > 0);
-  check_list("token_types", input.token_types, state_->spec.embedding.token_types > 0);
-  ops::check_disjoint(layers::kNetworkName, "hidden", extent, "offsets", ops::extent_of(input.offsets));
+  check_list("positions", input.positions, state_->turns || embedding.positions > 0);
+  check_list("token_types", input.token_types, embedding.token_types > 0);
+  ops::check_disjoint(layers::kNetworkName, name, extent, "offsets", ops::extent_of(input.offsets));
   if (input.offsets.empty()) ops::fail(layers::kNetworkName, "offsets is empty, expected [n + 1] entries from 0 to N");
   ops::check_offsets(layers::kNetworkName, "offsets", input.offsets, tokens, "N");
+  const auto check_rows = [&](std::string_view list_name, std::span<const std::int64_t> list, std::int64_t rows) {
+    for (std::size_t n = 0; n < list.size(); ++n) {
+      if (list[n] >= 0 && list[n] < rows) continue;
+      ops::fail(layers::kNetworkName, list_name, "[", n, "] is ", list[n], ", expected 0 to ", rows - 1);
+    }
+  };
+  check_rows("ids", input.ids, embedding.vocabulary);
+  if (embedding.token_types > 0) check_rows("token_types", input.token_types, embedding.token_types);
+  if (embedding.positions > 0) {
+    check_rows("positions", input.positions, embedding.positions);
+  } else if (state_->turns) {
+    check_rows("positions", input.positions, std::int64_t{1} << 53);
+  }
 }
 
 void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                       std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
-  check(input, hidden);
+  check(input, "hidden", hidden);
+  ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
   layers::check_layer_outputs(layers::kNetworkName, HeadsOfNetwork(state_->spec), input, hidden, probabilities, heads);
   if (hidden.extent(0) > 0) state_->graph.forward(engine, input, hidden, {probabilities, heads});
 }
 
 void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                       const TrainingStep& step) const {
-  check(input, hidden);
-  if (saved.activations() != NumberType::float32 || saved.attention().shards() != nullptr) {
-    ops::fail(layers::kNetworkName, "saved has activations of 16 bits or rows in shards, expected neither");
+  check(input, "hidden", hidden);
+  ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
+  if (saved.activations() != NumberType::float32) {
+    ops::fail(layers::kNetworkName, "saved has activations of 16 bits, expected float32");
+  }
+  if (&saved.attention() != &fused_attention()) {
+    ops::fail(layers::kNetworkName, "saved names an attention of its own, expected fused_attention()");
   }
   const std::int64_t tokens = hidden.extent(0);
   const bool keeps = layers::keeps_linear(saved.checkpoint());
   std::byte* const kept = saved.begin(state_->graph.kept_bytes(keeps, tokens));
   if (tokens > 0) state_->graph.forward(engine, input, hidden, {keeps, kept, step});
-  saved.commit({.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}, .step = step});
+  SavedState::Call done = {.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}, .step = step};
+  done.options[0].query_offsets = input.offsets;
+  saved.commit(done);
 }
 
 void Network::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                        View<const float, 2> hidden_gradient) {
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   layers::check_saved(layers::kNetworkName, saved, this, made_with(), {tokens, 0, 0});
-  ops::check_view(layers::kNetworkName, "hidden_gradient", hidden_gradient);
-  const std::array<std::int64_t, 2> expected = {tokens, state_->spec.width};
-  ops::check_shape(layers::kNetworkName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
+  check(input, "hidden_gradient", hidden_gradient);
+  if (!std::ranges::equal(input.offsets, saved.call().options[0].query_offsets)) {
+    ops::fail(layers::kNetworkName, "offsets are others than those of the forward pass, expected the same");
+  }
   state_->graph.parameters().check_training();
   if (tokens > 0) {
     state_->graph.backward(engine, input, {layers::keeps_linear(saved.checkpoint()), saved.data(), saved.call().step},
@@ -105,15 +131,18 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
 
 // What decides how memory is laid out.
 std::array<std::int64_t, 12> Network::made_with() const noexcept {
-  const auto blocks = static_cast<std::int64_t>(state_->spec.blocks.size());
-  return {state_->spec.width, blocks, static_cast<std::int64_t>(state_->graph.kept_bytes(true, 1))};
+  return {state_->spec.width, static_cast<std::int64_t>(state_->spec.blocks.size()), state_->graph.layout()};
 }
 
 std::size_t Network::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
+  static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
   return state_->graph.workspace_bytes(engine, tokens);
 }
 
-void Network::reserve(Engine& engine, std::int64_t tokens) const { state_->graph.reserve(engine, tokens); }
+void Network::reserve(Engine& engine, std::int64_t tokens) const {
+  static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
+  state_->graph.reserve(engine, tokens);
+}
 
 void Network::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list, const Weights*) {
   state_->graph.parameters().append_to(prefix, list);

@@ -1,4 +1,7 @@
 // Normalisations, and sums with a factor.
+#include <cassert>
+#include <span>
+
 #include "headlight/normalization.h"
 #include "layers/network/operations.h"
 #include "ops/rows/scale.h"
@@ -12,6 +15,7 @@ void normalize_rows(Engine& engine, const NormSpec& spec, const VectorParameter*
         engine, x, y,
         {.weight = weight->all(), .one_plus_weight = spec.one_plus_weight, .epsilon = spec.epsilon, .added = added});
   } else {
+    assert(!added);
     const std::span<const float> biases = bias == nullptr ? std::span<const float>() : bias->all();
     layer_norm(engine, x, y, {.weight = weight->all(), .bias = biases, .epsilon = spec.epsilon});
   }

@@ -34,6 +34,7 @@ struct DropoutPlace {
 // Memory of a pass over a graph, each for the values of all tokens. In training, values that the way back reads are
 // kept in memory of their own.
 struct GraphMemory {
+  bool is_training = false;
   std::byte* buffers = nullptr;        // of values that others take the place of
   std::byte* kept = nullptr;           // in training
   std::byte* kept_of_block = nullptr;  // those of the one block that is computed, where others' are not kept
@@ -64,7 +65,7 @@ class GraphCall {
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const EncoderInput& input() const noexcept { return input_; }
   [[nodiscard]] std::int64_t tokens() const noexcept { return hidden_.extent(0); }
-  [[nodiscard]] bool is_training() const noexcept { return memory_.kept != nullptr; }
+  [[nodiscard]] bool is_training() const noexcept { return memory_.is_training; }
   [[nodiscard]] RowRange all_rows() const noexcept { return {0, tokens()}; }
 
   // Those rows of a slice; of one that is not given, nothing.
@@ -114,8 +115,8 @@ class Operation {
 
   [[nodiscard]] const Slice& output() const noexcept { return output_; }
   [[nodiscard]] std::span<const Slice> inputs() const noexcept { return inputs_; }
-  // The input whose memory the output may take, −1: none. All of its value, and both of one type: of types that depend
-  // on the call, where they are the same. On the way back its gradient may take that of the output's.
+  // The input whose memory the output may take, or −1. It is a whole value. Where types depend on the call, it does so
+  // only where both are of one type. On the way back the input's gradient may take the memory of the output's.
   [[nodiscard]] int overwritten() const noexcept { return overwritten_; }
 
   // Whether the gradient of an input has terms already, of operations that come later: then backward() adds to it.

@@ -15,11 +15,7 @@ Slice OperationList::add_value(std::int64_t columns, const HandedOn& handed_on) 
   return {static_cast<int>(values_.size()) - 1, 0, columns};
 }
 
-Slice OperationList::add_training_value(std::int64_t columns) {
-  const Slice made = add_value(columns, {});
-  values_.back().is_in_training_alone = true;
-  return made;
-}
+Slice OperationList::add_training_value(std::int64_t columns) { return add_value(columns); }
 
 void OperationList::begin_rows() { runs_.push_back({size(), size()}); }
 void OperationList::end_rows() { runs_.back().end = size(); }
@@ -27,6 +23,10 @@ void OperationList::begin_block() { blocks_.push_back({size(), size()}); }
 void OperationList::end_block() { blocks_.back().end = size(); }
 
 void OperationList::finish() {
+  run_of_.assign(operations_.size(), -1);
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    std::fill(run_of_.begin() + runs_[run].first, run_of_.begin() + runs_[run].end, static_cast<int>(run));
+  }
   find_last_uses();
   find_local_values();
   find_values_of_blocks();
@@ -78,10 +78,8 @@ void OperationList::find_values_of_blocks() {
 }
 
 const OperationRange* OperationList::run_of(int operation) const noexcept {
-  for (const OperationRange& run : runs_) {
-    if (run.first <= operation && operation < run.end) return &run;
-  }
-  return nullptr;
+  const int run = run_of_[static_cast<std::size_t>(operation)];
+  return run < 0 ? nullptr : &runs_[static_cast<std::size_t>(run)];
 }
 
 int OperationList::taken_value(int number) const noexcept {

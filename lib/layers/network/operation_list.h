@@ -60,6 +60,7 @@ class OperationList {
   std::vector<std::unique_ptr<Operation>> operations_;
   std::vector<OperationRange> runs_;
   std::vector<OperationRange> blocks_;
+  std::vector<int> run_of_;  // of each operation, −1: none
   std::int64_t widest_local_ = 1;
 };
 

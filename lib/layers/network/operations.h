@@ -2,9 +2,8 @@
 // makes, and refers to parameters of the same graph.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "headlight/attention.h"
 #include "headlight/head_rows.h"
@@ -114,11 +113,11 @@ class ProductOperation final : public Operation {
   [[nodiscard]] Slice training_value() const noexcept override { return epilogue_.before; }
 
  private:
-  MatrixParameter& weight_;
-  // Of activation(x Wᵀ + b), of which y is the dropout and the residual.
+  // The gradient of x Wᵀ + b.
   [[nodiscard]] View<float, 2> product_gradient(const GraphCall& call, const Dropout& dropout, const RowRange& rows,
                                                 std::byte* memory) const;
 
+  MatrixParameter& weight_;
   VectorParameter* bias_;
   Epilogue epilogue_;
 };
@@ -155,13 +154,13 @@ class AnglesOperation final : public Operation {
   std::int64_t head_dim_;
 };
 
-// Query, key and value as attention reads them: the heads of query and key normalised each by itself, and turned.
-// [query | key | value] → the same; in place what is not changed stays as it is.
+// Query, key and value as attention reads them: the heads of query and key are normalised and turned. x [query | key |
+// value] → y, the same columns.
 class HeadsOperation final : public Operation {
  public:
   struct Heads {
     std::int64_t count;
-    NormSpec norm;  // of each head
+    NormSpec norm;  // of each head by itself, or of all heads as one row
     VectorParameter* weight;
     VectorParameter* bias;
   };
@@ -199,13 +198,13 @@ class HeadsOperation final : public Operation {
 // out = attention of query, key and value, each of whole heads. Tokens see those of their own sequence.
 class AttentionOperation final : public Operation {
  public:
-  // `spec` with every size set.
-  // log_sum_exp, a column for each head, is kept in training.
-  AttentionOperation(const AttentionSpec& spec, VectorParameter* sinks, const DropoutPlace& dropout,
+  // `spec` has every size set. log_sum_exp, a column for each head, is kept in training. `block` is that whose heads
+  // callers may ask for.
+  AttentionOperation(const AttentionSpec& spec, std::int64_t block, VectorParameter* sinks, const DropoutPlace& dropout,
                      const Slice& query_key_value, const Slice& log_sum_exp, const Slice& out)
       : Operation(out, {query_key_value}, -1),
         spec_(spec),
-        block_(dropout.part),
+        block_(block),
         sinks_(sinks),
         dropout_(dropout),
         log_sum_exp_(log_sum_exp) {}

@@ -124,7 +124,7 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
   MatrixParameter& output = graph_.parameters().add_matrix(of_query, {{name + ".output.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(output, spec.output_bias);
   const Slice joined = graph_.operations().add_value(of_query, {.from = &projection.matrix, .to = &output.matrix});
-  graph_.add<AttentionOperation>(spec, sinks, dropout(kSelfAttention), projected,
+  graph_.add<AttentionOperation>(spec, part_, sinks, dropout(kSelfAttention), projected,
                                  graph_.operations().add_training_value(spec.heads), joined);
   const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<ProductOperation>(output, output_bias, joined,
@@ -206,11 +206,6 @@ void add_network(Graph& graph, const NetworkSpec& spec) {
   Parts parts(graph, spec.dropout);
   parts.begin(spec.blocks.size());  // the embeddings' numbers stand behind those of all blocks
   Slice x = parts.embedding("embeddings", spec.width, spec.embedding);
-  for (const BlockSpec& block : spec.blocks) {
-    if (block.attention.rotary.dims > 0) {
-      static_cast<void>(parts.angles(block.attention.rotary, block.attention.head_dim));
-    }
-  }
   for (std::size_t number = 0; number < spec.blocks.size(); ++number) {
     graph.operations().begin_block();
     parts.begin(number);

@@ -25,8 +25,6 @@ class Parts {
   void begin(std::size_t part) noexcept { part_ = static_cast<std::uint32_t>(part); }
 
   [[nodiscard]] Slice embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec);
-  // Angles that all blocks will turn by, which are computed before the first one.
-  [[nodiscard]] Slice angles(const RotarySpec& spec, std::int64_t head_dim);
   [[nodiscard]] Slice block(const std::string& name, const BlockSpec& spec, const Slice& x);
   // norm(x) + added, where that is given; x itself where there is no norm (and nothing is added).
   [[nodiscard]] Slice norm(const std::string& name, const NormSpec& spec, const Slice& x, const Slice& added = {});
@@ -42,6 +40,8 @@ class Parts {
   [[nodiscard]] Slice feed_forward(const std::string& name, const FeedForwardSpec& spec, const Slice& x,
                                    const Slice& added);
 
+  // Those that heads are turned by: computed for the first block that asks for them, and for all others.
+  [[nodiscard]] Slice angles(const RotarySpec& spec, std::int64_t head_dim);
   struct NormParameters {
     VectorParameter* weight = nullptr;
     VectorParameter* bias = nullptr;
@@ -50,7 +50,6 @@ class Parts {
   // The bias of a product, or null.
   [[nodiscard]] VectorParameter* bias(const MatrixParameter& weight, bool wanted);
 
-  // Angles are computed once for all blocks that turn by the same.
   struct Angles {
     RotarySpec spec;
     std::int64_t head_dim;

@@ -49,6 +49,8 @@ std::size_t bytes_of(std::int64_t floats, std::int64_t tokens) noexcept {
 void TrainingPlan::make(OperationList& list) {
   values_.resize(list.values().size());
   keep_values(list);
+  place_kept_values(list);
+  find_ends_of_repeats(list);
   place_gradients(list);
 }
 
@@ -64,6 +66,9 @@ void TrainingPlan::keep_values(const OperationList& list) {
     if (operation.keeps_output()) keep(operation.output());
     keep(operation.training_value());
   }
+}
+
+void TrainingPlan::place_kept_values(const OperationList& list) {
   std::vector<std::int64_t> of_blocks(list.blocks().size(), 0);
   for (std::size_t number = 0; number < values_.size(); ++number) {
     const Value& value = list.values()[number];
@@ -81,16 +86,42 @@ void TrainingPlan::keep_values(const OperationList& list) {
   first_of_block_.push_back(first);
 }
 
+void TrainingPlan::find_ends_of_repeats(const OperationList& list) {
+  for (int block = 0; block < static_cast<int>(list.blocks().size()); ++block) {
+    const OperationRange& range = list.blocks()[static_cast<std::size_t>(block)];
+    int end = range.first;
+    for (int number = range.first; number < range.end; ++number) {
+      for (const Slice& made : {list[number].output(), list[number].training_value()}) {
+        if (made && of(made).kept >= 0 && list.value(made.value).block == block) end = number + 1;
+      }
+    }
+    end_of_repeat_.push_back(end);
+  }
+}
+
+// FNV-1a, of where each value lies and how long its rows are.
+std::int64_t TrainingPlan::layout() const noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&hash](std::int64_t number) {
+    hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3u;
+  };
+  for (const Place& place : values_) {
+    add(place.kept);
+    add(place.gradient);
+  }
+  for (const std::int64_t first : first_of_block_) add(first);
+  add(largest_block_);
+  add(gradient_floats_);
+  add(local_gradient_floats_);
+  return static_cast<std::int64_t>(hash);
+}
+
 // From the last operation to the first: the gradient of a value is there from its last reader on until the operation
 // that makes it; one of whole length, within a run, until its end, for other rows of it are still to come.
 void TrainingPlan::place_gradients(OperationList& list) {
   GradientSpace whole, local;
-  std::vector<Slice> begun;
+  std::vector<std::vector<std::int64_t>> begun(values_.size());  // which parts of each value
   std::vector<std::int64_t> done_with;
-  const auto has_begun = [&](const Slice& slice) {
-    return std::any_of(begun.begin(), begun.end(),
-                       [&](const Slice& other) { return other.value == slice.value && other.first == slice.first; });
-  };
   of(list[list.size() - 1].output()).gradient = whole.take(list.made_by(list.size() - 1).columns);
   for (int number = list.size() - 1; number >= 0; --number) {
     Operation& operation = list[number];
@@ -101,11 +132,12 @@ void TrainingPlan::place_gradients(OperationList& list) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i] || !operation.has_gradient(i)) continue;
       const Value& value = list.value(inputs[i].value);
-      if (has_begun(inputs[i])) {
+      std::vector<std::int64_t>& parts = begun[static_cast<std::size_t>(inputs[i].value)];
+      if (std::find(parts.begin(), parts.end(), inputs[i].first) != parts.end()) {
         operation.set_adds(i);
         continue;
       }
-      begun.push_back(inputs[i]);
+      parts.push_back(inputs[i].first);
       if (of(inputs[i]).gradient >= 0) continue;  // another part of the same value has begun
       const bool takes = static_cast<int>(i) == operation.overwritten() && inputs[i].columns == value.columns &&
                          value.columns == made.columns && value.is_local == made.is_local;

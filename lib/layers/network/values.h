@@ -31,7 +31,6 @@ struct HandedOn {
 struct Value {
   std::int64_t columns;
   HandedOn handed_on;
-  bool is_in_training_alone = false;
   // What OperationList::finish() finds: the last operation that needs it, whether it is made and used within one run of
   // operations on some rows, and the block that it belongs to (−1: it is there throughout).
   int last_use = -1;

@@ -39,7 +39,8 @@ double llama3_frequency(const RotaryScaling& scaling, double theta) noexcept {
 
 // Pairs before `first` keep θ, those from `last` on take θ / factor.
 struct YarnRange {
-  YarnRange(const RotarySpec& spec) noexcept {
+  YarnRange() = default;
+  explicit YarnRange(const RotarySpec& spec) noexcept {
     const RotaryScaling& scaling = spec.scaling;
     const auto dims = static_cast<double>(spec.dims);
     const auto pair_of = [&](double turns) {
@@ -69,7 +70,7 @@ void fill_frequencies(const RotarySpec& spec, std::int64_t head_dim, std::int64_
     const double ratio = static_cast<double>(length) / static_cast<double>(scaling.original_length);
     base *= std::pow(scaling.factor * ratio - (scaling.factor - 1), dims / (dims - 2));
   }
-  const YarnRange range(spec);
+  const YarnRange range = scaling.kind == Kind::yarn ? YarnRange(spec) : YarnRange();
   const std::vector<double>& factors = length > 0 ? scaling.long_factors : scaling.short_factors;
   for (std::int64_t i = 0; i < pairs; ++i) {
     // Not by its negative power: that of the first pair is 1, also of an infinite base.
@@ -114,23 +115,25 @@ void check(const RotarySpec& spec, std::int64_t head_dim, std::span<const std::i
   }
 }
 
-// Rows [first, last) of the table, with room for the frequencies of one sequence.
+bool asks_for_lengths(const RotarySpec& spec) noexcept {
+  return spec.scaling.kind == Kind::dynamic || spec.scaling.kind == Kind::longrope;
+}
+
+// Rows [first, last) of the table, with room for the frequencies of one sequence; `lengths` of all sequences, where the
+// angles depend on them.
 void fill_rows(const RotarySpec& spec, std::int64_t head_dim, std::span<const std::int64_t> positions,
-               std::span<const std::int64_t> offsets, const View<float, 2>& table, std::int64_t first,
-               std::int64_t last, double* theta) noexcept {
+               std::span<const std::int64_t> offsets, const std::int64_t* lengths, const View<float, 2>& table,
+               std::int64_t first, std::int64_t last, double* theta) noexcept {
   const std::int64_t pairs = table.extent(1) / 2;
   const double factor = attention_factor(spec.scaling);
   const bool interleaved = spec.pairing == RotaryPairing::interleaved;
-  const bool asks_for_lengths = spec.scaling.kind == Kind::dynamic || spec.scaling.kind == Kind::longrope;
   auto sequence = std::upper_bound(offsets.begin(), offsets.end(), first);  // where that behind it begins
   std::int64_t end = first, filled = -1;
   for (std::int64_t row = first; row < last; ++row) {
     if (row == end) {
       while (*sequence <= row) ++sequence;
       end = *sequence;
-      const auto begin = static_cast<std::size_t>(*(sequence - 1));
-      const auto of_sequence = positions.subspan(begin, static_cast<std::size_t>(end) - begin);
-      const std::int64_t length = asks_for_lengths ? *std::max_element(of_sequence.begin(), of_sequence.end()) + 1 : 0;
+      const std::int64_t length = asks_for_lengths(spec) ? lengths[sequence - offsets.begin() - 1] : 0;
       const std::int64_t counted = length_that_counts(spec.scaling, length);
       if (counted != filled) fill_frequencies(spec, head_dim, counted, theta);
       filled = counted;
@@ -163,11 +166,17 @@ void rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim
       runtime::workers_for(engine, tasks, runtime::costs::kRotaryAngle * static_cast<double>(cosines_and_sines.size()));
   runtime::ScratchLayout layout;
   const auto theta = layout.add<double>(workers, round_up(pairs, 16));
+  const auto room = layout.add<std::int64_t>(asks_for_lengths(spec) ? offsets.size() - 1 : 0);
   const runtime::Scratch scratch(engine, layout.bytes(), kName);
+  std::int64_t* const lengths = room.in(scratch.data());
+  for (std::size_t s = 0; asks_for_lengths(spec) && s + 1 < offsets.size(); ++s) {
+    const auto begin = positions.begin() + offsets[s], end = positions.begin() + offsets[s + 1];
+    lengths[s] = begin == end ? 0 : *std::max_element(begin, end) + 1;
+  }
   runtime::parallel_for(engine, tasks, workers, [&](std::int64_t task, int worker) {
     const std::int64_t first = task * kRowsTogether;
-    fill_rows(spec, head_dim, positions, offsets, cosines_and_sines, first, std::min(rows, first + kRowsTogether),
-              theta.in(scratch.data()) + worker * round_up(pairs, 16));
+    fill_rows(spec, head_dim, positions, offsets, lengths, cosines_and_sines, first,
+              std::min(rows, first + kRowsTogether), theta.in(scratch.data()) + worker * round_up(pairs, 16));
   });
 }
 
