@@ -77,6 +77,7 @@ EmbedOptions embed_options(const headlight_embed_options* options) {
   if (fields->prompt_name != nullptr) read.prompt_name = fields->prompt_name;
   read.prompt_tokens = fields->prompt_tokens;
   read.normalize = fields->without_normalization == 0;
+  if (fields->truncate_dim != 0) read.truncate_dim = fields->truncate_dim == -1 ? 0 : fields->truncate_dim;
   return read;
 }
 

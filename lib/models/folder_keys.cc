@@ -238,7 +238,7 @@ constexpr FolderKey kKeys[] = {
     {"config_sentence_transformers.json", "model_type", Treatment::refused, "'SentenceTransformer'", ""},
     {"config_sentence_transformers.json", "similarity_fn_name", Treatment::no_effect, "", "vectors are the same, and of length 1"},
     {"config_sentence_transformers.json", "__version__", Treatment::no_effect, "", ""},
-    {"config_sentence_transformers.json", "truncate_dim", Treatment::refused, "", ""},
+    {"config_sentence_transformers.json", "truncate_dim", Treatment::read, "", "the first so many numbers of a vector are kept, then normalised; more than it has are all of them"},
     {"modules.json", "[].type", Treatment::read, "", "`Transformer` first, then `Pooling`, then any of `Dense`, `LayerNorm`, `Normalize`, `Dropout`; the last part of a name that begins with `sentence_transformers.`"},
     {"modules.json", "[].path", Treatment::read, "", "a folder below this one; of the first module also this one"},
     {"modules.json", "[].idx", Treatment::no_effect, "", "modules follow each other as they stand"},

@@ -85,6 +85,7 @@ std::string prompts_text(const ModelOptions& options) {
   } else {
     document.add("default_prompt_name", options.default_prompt);
   }
+  if (options.truncate_dim != 0) document.add("truncate_dim", options.truncate_dim);
   return document.document();
 }
 
@@ -93,7 +94,8 @@ std::string prompts_text(const ModelOptions& options) {
 void add_vector_files(const ModelOptions& options, SavedFiles& files) {
   const bool has_prompts = std::any_of(options.prompts.begin(), options.prompts.end(),
                                        [](const auto& prompt) { return !prompt.second.empty(); });
-  if (has_prompts || !options.default_prompt.empty()) files[kPromptsFile] = prompts_text(options);
+  if (has_prompts || !options.default_prompt.empty() || options.truncate_dim != 0)
+    files[kPromptsFile] = prompts_text(options);
   const bool is_mean = options.pooling.size() == 1 && options.pooling[0] == PoolingMode::mean;
   if (is_mean && options.pool_prompt && options.vector_layers.empty()) return;
   files["1_Pooling/config.json"] = pooling_text(options);

@@ -74,7 +74,8 @@ void read_pooling_and_layers(const ModelFolder& folder, const std::vector<Module
   for (std::size_t n = 2; n < modules.size(); ++n) add_layer(folder, modules[n], into);
 }
 
-void read_prompts(const ModelFolder& folder, ModelOptions& into) {
+// The prompts, and how much of a vector is kept.
+void read_sentence_options(const ModelFolder& folder, ModelOptions& into) {
   into.prompts = {{"query", ""}, {"document", ""}};
   if (!folder.has(kPromptsFile)) return;
   const JsonValue config = folder.json(kPromptsFile);
@@ -93,6 +94,10 @@ void read_prompts(const ModelFolder& folder, ModelOptions& into) {
     }
   });
   into.default_prompt = name;
+  const std::int64_t width = vector_width(into);
+  const std::int64_t kept = config.integer("truncate_dim").value_or(width);
+  if (kept < 1) config.fail("truncate_dim", "is " + std::to_string(kept) + ", expected 1 or more");
+  if (kept < width) into.truncate_dim = kept;
 }
 
 // What may stand in model_args and its kind: it changes how fast or in which type something is computed, no more.
@@ -151,7 +156,7 @@ void read_vectors(const ModelFolder& folder, const std::vector<Module>& modules,
                   const std::optional<std::vector<PoolingMode>>& pooling, ModelOptions& into) {
   try {
     read_pooling_and_layers(folder, modules, pooling, into);
-    read_prompts(folder, into);
+    read_sentence_options(folder, into);
   } catch (const NotBuilt& not_built) {
     into.unread_pooling = not_built.message;
   }

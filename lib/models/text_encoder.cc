@@ -46,6 +46,10 @@ void check_vector_options(const ModelOptions& options) {
     if (!fits) fail("vector_layers has a layer whose numbers do not fit the width before it, " + std::to_string(width));
     width = behind;
   }
+  if (options.truncate_dim < 0 || options.truncate_dim > width) {
+    fail("truncate_dim is " + std::to_string(options.truncate_dim) + ", expected 0 to the width of a vector, " +
+         std::to_string(width));
+  }
   if (!options.default_prompt.empty() && !options.prompts.contains(options.default_prompt)) {
     fail("default_prompt is '" + options.default_prompt + "', expected the name of one of prompts");
   }
@@ -279,7 +283,19 @@ std::string TextEncoder::prompt(const EmbedOptions& options) const {
        ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
 }
 
-std::int64_t TextEncoder::embed_width() const noexcept { return vector_width(options_); }
+std::int64_t TextEncoder::embed_width() const noexcept {
+  return options_.truncate_dim == 0 ? vector_width(options_) : options_.truncate_dim;
+}
+
+std::int64_t TextEncoder::embed_width(const EmbedOptions& options) const {
+  if (!options.truncate_dim) return embed_width();
+  const std::int64_t width = vector_width(options_), kept = *options.truncate_dim;
+  if (kept < 0 || kept > width) {
+    fail("embed: truncate_dim is " + std::to_string(kept) + ", expected 0 to the width of a vector, " +
+         std::to_string(width));
+  }
+  return kept == 0 ? width : kept;
+}
 
 Tensor<float, 2> TextEncoder::embed(Engine& engine, std::span<const std::string> texts) const {
   Tensor<float, 2> out({static_cast<std::int64_t>(texts.size()), embed_width()});
@@ -300,7 +316,7 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out) 
 
 void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, const EmbedOptions& options) const {
   check_pooling();
-  check_out(out, {static_cast<std::int64_t>(texts.count), embed_width()});
+  check_out(out, {static_cast<std::int64_t>(texts.count), embed_width(options)});
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
   const std::string prompt = this->prompt(options);
   // Its tokens but for the last one that stands behind texts, as sentence-transformers counts them.
@@ -342,7 +358,7 @@ void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<co
   check_pooling();
   check_ids(options_.encoder, ids, mask);
   if (network_->has_windows()) check_no_holes(mask);
-  check_out(out, {ids.extent(0), embed_width()});
+  check_out(out, {ids.extent(0), embed_width(options)});
   if (options.prompt_tokens < 0) {
     fail("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");
   }

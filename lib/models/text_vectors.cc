@@ -89,6 +89,13 @@ void normalize_rows(View<float, 2> rows) {
   }
 }
 
+// The first numbers of each vector.
+void copy_first(View<const float, 2> vectors, View<float, 2> out) {
+  for (std::int64_t n = 0; n < out.extent(0); ++n) {
+    std::copy_n(vectors.data + n * vectors.stride(0), out.extent(1), out.data + n * out.stride(0));
+  }
+}
+
 // By the formulas of torch.nn, in float64: these are a few numbers a text.
 float apply(VectorLayer::Function function, float number) {
   const double x = number;
@@ -172,10 +179,18 @@ void VectorScratch::reserve(Engine& engine, const ModelOptions& options, std::in
 void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prompt_tokens, bool normalize,
                   const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch) {
   if (options.pool_prompt) prompt_tokens = 0;
-  if (is_mean(options) && prompt_tokens == 0) {
-    return mean_pool(engine, hidden, input.offsets, out, normalize || !options.vector_layers.empty());
-  }
   const std::int64_t texts = out.extent(0), width = options.encoder.width;
+  if (is_mean(options) && prompt_tokens == 0) {
+    const bool has_length = !options.vector_layers.empty();
+    // Where a vector is normalised at last, its length before does not matter; otherwise that of all its numbers does.
+    if (out.extent(1) < width && has_length && !normalize) {
+      const View<float, 2> whole = scratch.rows(0, texts, width);
+      mean_pool(engine, hidden, input.offsets, whole, true);
+      return copy_first(whole, out);
+    }
+    const View<const float, 2> kept(hidden.data, {hidden.extent(0), out.extent(1)}, hidden.strides);
+    return mean_pool(engine, kept, input.offsets, out, normalize || has_length);
+  }
   View<float, 2> vectors = scratch.rows(0, texts, width * static_cast<std::int64_t>(options.pooling.size()));
   for (std::int64_t text = 0; text < texts; ++text) {
     const std::int64_t first = input.offsets[static_cast<std::size_t>(text)];
@@ -207,10 +222,8 @@ void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prom
       }
     }
   }
-  if (normalize) normalize_rows(vectors);
-  for (std::int64_t text = 0; text < texts; ++text) {
-    std::copy_n(vectors.data + text * vectors.stride(0), vectors.extent(1), out.data + text * out.stride(0));
-  }
+  copy_first(vectors, out);
+  if (normalize) normalize_rows(out);
 }
 
 }  // namespace headlight::models

@@ -26,9 +26,9 @@ class VectorScratch {
 // Puts every number through the function.
 void apply_function(VectorLayer::Function function, View<float, 2> rows) noexcept;
 
-// hidden [N, E] of the sequences of `input` → out [n, vector_width(options)]. The first prompt_tokens of each sequence
-// are left out, if options.pool_prompt is false. A sequence without tokens that count has a vector of zeros behind the
-// pooling. Throws OutOfMemory.
+// hidden [N, E] of the sequences of `input` → out [n, D], the first D ≤ vector_width(options) numbers of each vector,
+// then normalised. The first prompt_tokens of each sequence are left out, if options.pool_prompt is false. A sequence
+// without tokens that count has a vector of zeros behind the pooling. Throws OutOfMemory.
 void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prompt_tokens, bool normalize,
                   const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch);
 

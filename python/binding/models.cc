@@ -45,20 +45,31 @@ constexpr const char* kEncode = "encode";
 constexpr const char* kEncodeIds = "encode_ids";
 constexpr const char* kScore = "score";
 constexpr const char* kEmbedIds = "embed_ids";
-constexpr std::array kWordsOfTexts{EngineWord{"embed: prompt_name", "prompt_name"}};
+constexpr EngineWord kTruncateDim{"embed: truncate_dim", "truncate_dim"};
+constexpr std::array kWordsOfTexts{EngineWord{"embed: prompt_name", "prompt_name"}, kTruncateDim};
 constexpr std::array kWordsOfPairs{EngineWord{"score: pair", "pairs"}};
 constexpr std::array kWordsOfIds{EngineWord{"embed: prompt_tokens", "prompt_tokens"}, EngineWord{"ids have", "ids has"},
-                                 EngineWord{"the id at", "ids at"}, EngineWord{"the attention mask", "mask"}};
+                                 EngineWord{"the id at", "ids at"}, EngineWord{"the attention mask", "mask"},
+                                 kTruncateDim};
+
+// D of a call, whose options get its truncate_dim.
+std::int64_t width_of(const char* operation, const Encoder& model, nb::handle truncate_dim,
+                      models::EmbedOptions& options) {
+  if (!truncate_dim.is_none()) options.truncate_dim = integer(operation, "truncate_dim", truncate_dim);
+  std::int64_t width = 0;
+  with_names_of_python(operation, std::array{kTruncateDim}, [&] { width = model.embed_width(options); });
+  return width;
+}
 
 nb::object embed(const Encoder& model, nb::handle texts, nb::handle batch_tokens, nb::handle progress,
-                 nb::handle engine, nb::handle prompt_name, nb::handle prompt) {
+                 nb::handle engine, nb::handle prompt_name, nb::handle prompt, nb::handle truncate_dim) {
   Engine& on = engine_of(kEmbed, engine);
   models::EmbedOptions options;
   if (!prompt.is_none()) options.prompt = text(kEmbed, "prompt", prompt);
   if (!prompt_name.is_none()) options.prompt_name = text(kEmbed, "prompt_name", prompt_name);
   with_names_of_python(kEmbed, kWordsOfTexts, [&] { options.prompt = model.prompt(options); });
+  const std::int64_t width = width_of(kEmbed, model, truncate_dim, options);
   const std::vector<std::string> list = texts_of(kEmbed, texts);
-  const std::int64_t width = model.embed_width();
   const nb::object result = new_array(std::array{static_cast<std::int64_t>(list.size()), width});
   const Array array(kEmbed, "out", result, Array::Access::write);
   const View<float, 2> out = array.floats<2>();
@@ -97,7 +108,7 @@ nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_token
 // Tokens as they are, [B, L].
 template <int Rank>
 nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask, nb::handle out, nb::handle engine,
-                  const models::EmbedOptions& options) {
+                  std::int64_t width, const models::EmbedOptions& options) {
   constexpr const char* operation = Rank == 3 ? kEncodeIds : kEmbedIds;
   using Ids = View<const std::int64_t, 2>;
   const Array array(operation, "ids", given);
@@ -107,7 +118,7 @@ nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask,
   Ids mask;
   if (!given_mask.is_none()) mask = held.emplace(operation, "mask", given_mask).integers<std::int64_t, 2>();
   std::array<std::int64_t, Rank> shape{ids.shape[0], ids.shape[1]};
-  shape.back() = Rank == 3 ? model.options().encoder.width : model.embed_width();
+  shape.back() = width;
   const Result result(operation, "out", out, array, shape);
   const View<float, Rank> written = result.array().floats<Rank>();
 
@@ -124,15 +135,16 @@ nb::object of_ids(const Encoder& model, nb::handle given, nb::handle given_mask,
 }
 
 nb::object encode_ids(const Encoder& model, nb::handle ids, nb::handle mask, nb::handle out, nb::handle engine) {
-  return of_ids<3>(model, ids, mask, out, engine, {});
+  return of_ids<3>(model, ids, mask, out, engine, model.options().encoder.width, {});
 }
 
 nb::object embed_ids(const Encoder& model, nb::handle ids, nb::handle mask, nb::handle prompt_tokens,
-                     nb::handle normalize, nb::handle out, nb::handle engine) {
+                     nb::handle normalize, nb::handle truncate_dim, nb::handle out, nb::handle engine) {
   models::EmbedOptions options;
   options.prompt_tokens = integer(kEmbedIds, "prompt_tokens", prompt_tokens);
   options.normalize = truth(kEmbedIds, "normalize", normalize);
-  return of_ids<2>(model, ids, mask, out, engine, options);
+  const std::int64_t width = width_of(kEmbedIds, model, truncate_dim, options);
+  return of_ids<2>(model, ids, mask, out, engine, width, options);
 }
 
 // The pairs of a list, whose texts live as long as `held`.
@@ -231,7 +243,8 @@ const EncoderOptions& network_of(const Encoder& model) { return model.options().
 
 constexpr const char* kEmbedSignature =
     "def embed(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
-    "engine: Engine | None = None, *, prompt_name: str | None = None, prompt: str | None = None) -> Floats";
+    "engine: Engine | None = None, *, prompt_name: str | None = None, prompt: str | None = None, "
+    "truncate_dim: int | None = None) -> Floats";
 constexpr const char* kEncodeSignature =
     "def encode(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
     "engine: Engine | None = None) -> list[Floats]";
@@ -240,7 +253,7 @@ constexpr const char* kEncodeIdsSignature =
     "engine: Engine | None = None) -> A";
 constexpr const char* kEmbedIdsSignature =
     "def embed_ids(self, ids: A, mask: Array | None = None, *, prompt_tokens: int = 0, normalize: bool = True, "
-    "out: Array | None = None, engine: Engine | None = None) -> A";
+    "truncate_dim: int | None = None, out: Array | None = None, engine: Engine | None = None) -> A";
 constexpr const char* kScoreSignature =
     "def score(self, pairs: Iterable[Sequence[str]], engine: Engine | None = None) -> Floats";
 constexpr const char* kLoadSignature =
@@ -262,13 +275,16 @@ void define_models(nb::module_& module) {
       "never,\n"
       "True at once; a function is called with (texts done, of all).\n"
       "prompt: what stands in front of each text; None is the one of `prompts` that prompt_name names, or else\n"
-      "default_prompt_name.\n\n"
-      "Raises ValueError for a prompt_name that there is none of, and for a model whose folder asks of vectors what "
+      "default_prompt_name.\n"
+      "truncate_dim: how many numbers of each vector are kept, the first ones, before it is divided by its length; 0 "
       "is\n"
-      "not built.",
+      "all, None what the folder says.\n\n"
+      "Raises ValueError for a prompt_name that there is none of, a truncate_dim that is more than a vector has, and "
+      "for\n"
+      "a model whose folder asks of vectors what is not built.",
       argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
       argument("engine") = nb::none(), nb::kw_only(), argument("prompt_name") = nb::none(),
-      argument("prompt") = nb::none());
+      argument("prompt") = nb::none(), argument("truncate_dim") = nb::none());
   define(type, "encode", kEncodeSignature, &encode,
          "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
          "is\n"
@@ -287,9 +303,11 @@ void define_models(nb::module_& module) {
          "Vectors [B, D] of tokens, which encode_ids() takes, as embed() makes them of texts, without a prompt.\n\n"
          "prompt_tokens: so many tokens at the beginning of each row are a prompt's, and no part of the pooling where "
          "the\n"
-         "folder says include_prompt: false. normalize: False leaves vectors as the folder's last layer gives them.",
+         "folder says include_prompt: false. normalize: False leaves vectors as the folder's last layer gives them.\n"
+         "truncate_dim: as embed() takes it.",
          argument("ids"), argument("mask") = nb::none(), nb::kw_only(), argument("prompt_tokens") = 0,
-         argument("normalize") = true, argument("out") = nb::none(), argument("engine") = nb::none());
+         argument("normalize") = true, argument("truncate_dim") = nb::none(), argument("out") = nb::none(),
+         argument("engine") = nb::none());
   define(
       type, "score", kScoreSignature, &score,
       "Scores of pairs of texts, such as a query and a document, by the head for classification of a cross-encoder:\n"
@@ -306,7 +324,8 @@ void define_models(nb::module_& module) {
   type.def_prop_ro(
           "width", [](const Encoder& model) { return network_of(model).width; }, "E, the numbers of a hidden state.")
       .def_prop_ro(
-          "embed_width", [](const Encoder& model) { return model.embed_width(); }, "D, the numbers of a vector.")
+          "embed_width", [](const Encoder& model) { return model.embed_width(); },
+          "D, the numbers of a vector where no truncate_dim is given.")
       .def_prop_ro(
           "layers", [](const Encoder& model) { return network_of(model).layers; }, "Layers of the network.")
       .def_prop_ro(

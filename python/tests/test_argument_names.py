@@ -194,6 +194,8 @@ def test_messages_of_models_name_the_argument():
             ("prompt_tokens", lambda: model.embed_ids(ids, prompt_tokens=-1)),
             ("prompt_tokens", lambda: model.embed_ids(ids, prompt_tokens=0.5)),
             ("normalize", lambda: model.embed_ids(ids, normalize=3)),
+            ("truncate_dim", lambda: model.embed_ids(ids, truncate_dim=-1)),
+            ("truncate_dim", lambda: model.embed_ids(ids, truncate_dim=0.5)),
         ],
     )
     for name in ("encode_ids", "embed_ids"):
@@ -218,6 +220,8 @@ def test_messages_of_models_name_the_argument():
             ("prompt_name", lambda: model.embed("a", prompt_name="none")),
             ("prompt_name", lambda: model.embed("a", prompt_name=3)),
             ("prompt", lambda: model.embed("a", prompt=3)),
+            ("truncate_dim", lambda: model.embed("a", truncate_dim=10_000)),
+            ("truncate_dim", lambda: model.embed("a", truncate_dim="3")),
         ],
     )
     for name in ("encode", "embed"):

@@ -49,6 +49,19 @@ def test_a_str_is_one_text(model):
     assert model.encode([]) == []
 
 
+def test_truncate_dim(model):
+    whole = model.embed(TEXTS)
+    expected = whole[:, :16] / np.linalg.norm(whole[:, :16], axis=1, keepdims=True)
+    np.testing.assert_allclose(model.embed(TEXTS, truncate_dim=16), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(model.embed(TEXTS, truncate_dim=0), whole)
+    ids = np.array([model.tokenize(TEXTS[0])])
+    raw = model.embed_ids(ids, normalize=False)
+    np.testing.assert_array_equal(model.embed_ids(ids, normalize=False, truncate_dim=3), raw[:, :3])
+    for wrong in (-1, model.embed_width + 1):
+        with pytest.raises(ValueError, match=f"^embed: truncate_dim is {wrong}, expected 0 to the width of a vector, 64$"):
+            model.embed(TEXTS, truncate_dim=wrong)
+
+
 def test_prompts(model, tmp_path):
     for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
         shutil.copy(FOLDER / name, tmp_path)

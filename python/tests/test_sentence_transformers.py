@@ -88,6 +88,11 @@ def test_truncation(folder):
     assert short.get_sentence_embedding_dimension() == 16
     lengths = np.linalg.norm(whole[:, :16], axis=1, keepdims=True)
     np.testing.assert_allclose(short.encode(TEXTS, normalize_embeddings=True), whole[:, :16] / lengths, rtol=1e-6)
+    write(folder / "config_sentence_transformers.json", {"truncate_dim": 12})
+    assert SentenceTransformer(folder).get_sentence_embedding_dimension() == 12
+    np.testing.assert_array_equal(SentenceTransformer(folder).encode(TEXTS), whole[:, :12])
+    np.testing.assert_array_equal(SentenceTransformer(folder).encode(TEXTS, truncate_dim=100), whole)
+    assert SentenceTransformer(folder).encode([], convert_to_tensor=True).shape == (0, 12)
     model.max_seq_length = 4
     np.testing.assert_array_equal(model.encode(TEXTS[2]), model.encode("the animal"))
 

@@ -180,6 +180,18 @@ static void prompts(void) {
   WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
   CHECK(memcmp(expected, found, sizeof found) == 0);
 
+  // The first of a vector's numbers.
+  float some[2 * 7];
+  options.truncate_dim = 7;
+  WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &TENSOR(some, 2, 7), &options, &error));
+  for (int e = 1; e < 7; ++e) CHECK(fabsf(some[e] * expected[0] - expected[e] * some[0]) < 1e-6f);
+  options.truncate_dim = 25;
+  REFUSED("truncate_dim is 25",
+          headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  options.truncate_dim = -1;  // all of them
+  WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));
+  CHECK(memcmp(expected, found, sizeof found) == 0);
+
   // As the last layer gives them.
   options.without_normalization = 1;
   WORKS(headlight_encoder_embed_texts_with(encoder, engine, letters, NULL, 2, &out, &options, &error));

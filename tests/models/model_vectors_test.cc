@@ -1,6 +1,8 @@
 // Folders that ask for another tokenizer, or for vectors that are not built: who refuses them, and how.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -266,6 +268,75 @@ TEST(ModelVectors, OptionsOfACall) {
   EXPECT_NEAR(product / std::sqrt(squares), 1, 1e-6);
 }
 
+// The first numbers of a vector, then its length, whatever path the pooling takes.
+TEST(ModelVectors, TruncatedVectorsAreTheFirstNumbers) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const std::vector<std::string> texts{"a new city", "the city", ""};
+  const char* const kNormalized = R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+      {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+      {"type": "sentence_transformers.models.Normalize", "path": ""}])";
+  for (const Change& change :
+       {Change{"plain", "unread.json", "{}", ""}, Change{"plain", "modules.json", kNormalized, ""},
+        Change{"dense ReLU", "unread.json", "{}", ""}, Change{"layer norm", "unread.json", "{}", ""},
+        Change{"poolings in a list", "unread.json", "{}", ""}}) {
+    SCOPED_TRACE(std::string(change.folder) + " " + change.file);
+    const TextEncoder model = load(changed(scratch, change));
+    const std::int64_t width = model.embed_width({.truncate_dim = 0});
+    EXPECT_EQ(model.embed_width(), width);
+    const auto embedded = [&](const EmbedOptions& options) {
+      Tensor<float, 2> vectors({3, model.embed_width(options)});
+      model.embed(engine, texts, vectors, options);
+      return vectors;
+    };
+    const Tensor<float, 2> whole = embedded({.normalize = false});
+    for (const std::int64_t kept : {std::int64_t{1}, std::int64_t{7}, width - 1, width}) {
+      SCOPED_TRACE(kept);
+      const Tensor<float, 2> raw = embedded({.normalize = false, .truncate_dim = kept});
+      const Tensor<float, 2> unit = embedded({.truncate_dim = kept});
+      ASSERT_EQ(raw.shape()[1], kept);
+      for (std::int64_t text = 0; text < 3; ++text) {
+        double squares = 0;
+        for (std::int64_t e = 0; e < kept; ++e) squares += static_cast<double>(whole(text, e)) * whole(text, e);
+        for (std::int64_t e = 0; e < kept; ++e) {
+          EXPECT_EQ(raw(text, e), whole(text, e)) << text << " " << e;
+          // The sum of the squares, a root and a quotient in float32.
+          EXPECT_NEAR(unit(text, e), whole(text, e) / std::max(std::sqrt(squares), 1e-12),
+                      static_cast<double>(kept + 4) * test::kUnitRoundoff);
+        }
+      }
+    }
+    EXPECT_TRUE(contains(test::refusal([&] { (void)embedded({.truncate_dim = width + 1}); }),
+                         "truncate_dim is " + std::to_string(width + 1) + ", expected 0 to the width of a vector, "));
+    EXPECT_TRUE(contains(test::refusal([&] { (void)embedded({.truncate_dim = -1}); }), "truncate_dim is -1"));
+  }
+}
+
+TEST(ModelVectors, TruncateDimOfAFolder) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const std::vector<std::string> texts{"a new city", "the city"};
+  const auto loaded = [&](const char* config) {
+    return load(changed(scratch, {"plain", "config_sentence_transformers.json", config, ""}));
+  };
+  const TextEncoder whole = loaded("{}"), short_one = loaded(R"({"truncate_dim": 6})");
+  EXPECT_EQ(short_one.embed_width(), 6);
+  EXPECT_EQ(short_one.embed_width({.truncate_dim = 0}), 24);
+  Tensor<float, 2> expected({2, 6}), all({2, 24});
+  whole.embed(engine, texts, expected, {.truncate_dim = 6});
+  EXPECT_TRUE(test::same_bits(short_one.embed(engine, texts), expected));
+  short_one.embed(engine, texts, all, {.truncate_dim = 0});
+  EXPECT_TRUE(test::same_bits(all, whole.embed(engine, texts)));
+  short_one.save(scratch.path("saved"));
+  EXPECT_TRUE(test::same_bits(load(scratch.path("saved")).embed(engine, texts), expected));
+  for (const char* const no_effect :
+       {R"({"truncate_dim": null})", R"({"truncate_dim": 24})", R"({"truncate_dim": 99})"}) {
+    EXPECT_EQ(loaded(no_effect).options().truncate_dim, 0);
+  }
+  EXPECT_TRUE(contains(file_error([&] { (void)loaded(R"({"truncate_dim": 0})"); }),
+                       "config_sentence_transformers.json: truncate_dim is 0, expected 1 or more"));
+}
+
 TEST(ModelVectors, PartsThatDoNotFitAreRefused) {
   const ScratchFolder scratch;
   const TextEncoder model = load(golden_folders().named("plain").write(scratch));
@@ -275,6 +346,8 @@ TEST(ModelVectors, PartsThatDoNotFitAreRefused) {
     EXPECT_TRUE(contains(test::refusal([&] { (void)make_random(options, model.tokenizer(), 1); }), says));
   };
   refused([](ModelOptions& options) { options.pooling.clear(); }, "pooling has 0 entries, expected 1 to 32");
+  refused([](ModelOptions& options) { options.truncate_dim = 25; },
+          "truncate_dim is 25, expected 0 to the width of a vector, 24");
   refused([](ModelOptions& options) { options.default_prompt = "x"; },
           "default_prompt is 'x', expected the name of one of prompts");
   refused(

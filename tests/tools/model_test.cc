@@ -99,6 +99,34 @@ TEST_F(ModelCommands, ConvertWritesTheModelInAnotherType) {
   expect_error(run("convert", {"--type", "int8", "-o", "/dev/null/x"}), {"/dev/null/x"});
 }
 
+// The first numbers of vectors: as the folder says, and what the command line says in its place.
+TEST_F(ModelCommands, TruncateDim) {
+  const auto embedded = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{"--text", kTexts[0], "-o", folder_ / "e.npy"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run("embed", arguments);
+  };
+  const auto expected = [&](std::int64_t kept) {
+    Tensor<float, 2> vectors({1, kept});
+    model_.embed(engine_, std::span(kTexts).first(1), vectors, {.truncate_dim = kept});
+    return vectors;
+  };
+  ASSERT_EQ(embedded({"--truncate-dim", "7"}).out, (folder_ / "e.npy") + ": [1, 7] float32\n");
+  expect_array("e.npy", expected(7));
+  write("model/config_sentence_transformers.json", R"({"truncate_dim": 5})");
+  ASSERT_EQ(embedded({}).code, 0);
+  expect_array("e.npy", expected(5));
+  const auto line = run("embed", {"--input", "-", "--truncate-dim", "3"}, {.input = kTexts[0]}).out;
+  EXPECT_EQ(nlohmann::json::parse(line).at("embedding").size(), 3u);
+  const std::vector<std::int64_t> ids{2, 4, 3};
+  models::write_npy(folder_ / "ids.npy", std::vector<std::int64_t>{1, 3}, std::span(ids));
+  ASSERT_EQ(run("embed", {"--ids", folder_ / "ids.npy", "--truncate-dim", "0", "-o", folder_ / "e.npy"}).code, 0);
+  expect_array("e.npy", model_.embed(engine_, View<const std::int64_t, 2>(ids.data(), {1, 3})));
+  expect_error(embedded({"--truncate-dim", "25"}),
+               {"--truncate-dim is 25, expected at most the width of the model's vectors, 24"});
+  expect_error(embedded({"--truncate-dim", "-1"}), {"--truncate-dim is -1, expected"}, 2);
+}
+
 // Texts go through block by block, and the longest may come last.
 TEST_F(ModelCommands, EncodeStreamsManyTexts) {
   std::vector<std::string> texts;

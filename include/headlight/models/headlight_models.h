@@ -48,7 +48,8 @@ HEADLIGHT_API void headlight_encoder_destroy(headlight_encoder* encoder);
 // the encoder's own and goes with it: headlight_layer_destroy leaves it. Changing it needs the encoder to oneself.
 HEADLIGHT_API headlight_layer* headlight_encoder_network(headlight_encoder* encoder);
 
-// D, the numbers of a vector of a text: E, unless the folder's poolings or a dense layer make it another.
+// D, the numbers of a vector of a text: E, unless the folder's poolings, a dense layer or its truncate_dim make it
+// another.
 HEADLIGHT_API int64_t headlight_encoder_embed_width(const headlight_encoder* encoder);
 // E, the width of hidden states; layers; H, heads of each; rows of the word table.
 HEADLIGHT_API int64_t headlight_encoder_width(const headlight_encoder* encoder);
@@ -97,7 +98,10 @@ typedef struct headlight_embed_options {
   // leaves prompts out.
   int64_t prompt_tokens;
   int32_t without_normalization;  // not 0: vectors keep the length that the folder's last layer gives them
-  int32_t reserved;               // 0
+  // How many numbers of each vector are kept, the first ones, before it is normalised: D of out. 0: as the folder says;
+  // −1: all of them.
+  int32_t truncate_dim;
+  int64_t reserved;  // 0
 } headlight_embed_options;
 // The same with options, which may be NULL.
 HEADLIGHT_API headlight_status headlight_encoder_embed_texts_with(

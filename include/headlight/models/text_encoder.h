@@ -74,6 +74,9 @@ struct ModelOptions {
   std::map<std::string, std::string, std::less<>> prompts{};
   std::string default_prompt{};
   bool pool_prompt = true;  // false: tokens of a prompt, [CLS] among them, are no part of the pooling (include_prompt)
+  // The first so many numbers of a vector are what embed() gives: those of a model of Matryoshka embeddings stand for
+  // the text alone (Kusupati et al. 2022). At most the vector's width; 0: all of them. (truncate_dim)
+  std::int64_t truncate_dim = 0;
   // Keys of the folder's files that nobody here knows, "PATH: KEY", some hundred at most. They were passed over.
   std::vector<std::string> unknown_keys{};
 };
@@ -95,6 +98,9 @@ struct EmbedOptions {
   std::int64_t prompt_tokens = 0;
   // Whether vectors are divided by their Euclidean length at last, whatever the folder says.
   bool normalize = true;
+  // How many numbers of each vector are kept, the first ones, before it is divided; 0: all. Unset: what
+  // ModelOptions::truncate_dim says.
+  std::optional<std::int64_t> truncate_dim{};
 };
 
 // The last hidden states of B texts, L the tokens of the longest.
@@ -151,8 +157,8 @@ class HEADLIGHT_API TextEncoder {
   void embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out) const;
   void embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
              View<float, 2> out) const;
-  // With options. Throw std::invalid_argument also for a prompt that is not UTF-8 or that there is none of, and for
-  // negative prompt_tokens.
+  // With options, D = embed_width(options). Throw std::invalid_argument also for a prompt that is not UTF-8 or that
+  // there is none of, for negative prompt_tokens, and for a truncate_dim that is negative or more than a vector has.
   void embed(Engine& engine, std::span<const std::string> texts, View<float, 2> out, const EmbedOptions& options) const;
   void embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask, View<float, 2> out,
              const EmbedOptions& options) const;
@@ -171,8 +177,10 @@ class HEADLIGHT_API TextEncoder {
   // The scores of a pair; 0 without a head.
   [[nodiscard]] std::int64_t score_width() const noexcept;
 
-  // D, the numbers of a vector of embed(): E, unless poolings or a dense layer make it another.
+  // D, the numbers of a vector of embed(): E, unless poolings, a dense layer or truncate_dim make it another.
   [[nodiscard]] std::int64_t embed_width() const noexcept;
+  // With these options. Throws std::invalid_argument for a truncate_dim that is negative or more than a vector has.
+  [[nodiscard]] std::int64_t embed_width(const EmbedOptions& options) const;
 
   // Takes now what calls with at most so many tokens (of all their texts, [CLS] and [SEP] included) will work in; what
   // goes through the network at a time is bounded, and so is this. For one call at a time on that engine: others at the

@@ -62,6 +62,7 @@ class Encoder:
         *,
         prompt_name: str | None = None,
         prompt: str | None = None,
+        truncate_dim: int | None = None,
     ) -> Floats: ...
     def encode(
         self,
@@ -91,6 +92,7 @@ class Encoder:
         *,
         prompt_tokens: int = 0,
         normalize: bool = True,
+        truncate_dim: int | None = None,
         out: Array | None = None,
         engine: Engine | None = None,
     ) -> Floats: ...
@@ -102,6 +104,7 @@ class Encoder:
         *,
         prompt_tokens: int = 0,
         normalize: bool = True,
+        truncate_dim: int | None = None,
         out: Array | None = None,
         engine: Engine | None = None,
     ) -> A: ...

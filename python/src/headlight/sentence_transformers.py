@@ -71,12 +71,13 @@ class SentenceTransformer:
         self.similarity_fn_name = similarity_fn_name or said.get("similarity_fn_name") or "cosine"
         if self.similarity_fn_name not in _SIMILARITIES:
             raise ValueError(f"similarity_fn_name is {self.similarity_fn_name!r}, expected one of {_SIMILARITIES}")
-        self.truncate_dim = truncate_dim
+        self.truncate_dim = said.get("truncate_dim") if truncate_dim is None else truncate_dim
         self.max_seq_length = self._model.embed_max_length
-        self._model.embed_ids(np.zeros((0, 0), np.int64))  # refuses what is not built
+        # Refuses what is not built.
+        self._width = self._model.embed_ids(np.zeros((0, 0), np.int64), truncate_dim=0).shape[1]
 
     def get_sentence_embedding_dimension(self) -> int:
-        width = self._model.embed_width
+        width = self._width
         return width if self.truncate_dim is None else min(self.truncate_dim, width)
 
     def encode(
@@ -116,14 +117,13 @@ class SentenceTransformer:
         found = self._computed(texts, prompt_tokens, batch_size, show_progress_bar, of_tokens)
         vectors: Any = found
         if output_value == "sentence_embedding":
-            vectors = np.stack(found) if found else np.zeros((0, self._model.embed_width), np.float32)
+            vectors = np.stack(found) if found else np.zeros((0, self._width), np.float32)
             vectors = vectors[:, : self.truncate_dim if truncate_dim is None else truncate_dim]
             vectors = np.ascontiguousarray(_normalized(vectors) if normalize_embeddings else vectors)
         if convert_to_tensor or not convert_to_numpy:
             torch: Any = importlib.import_module("torch")
-            vectors = [torch.from_numpy(one) for one in vectors]
-            if convert_to_tensor and output_value == "sentence_embedding":
-                vectors = torch.stack(vectors) if vectors else torch.zeros(0, self._model.embed_width, device="cpu")
+            as_one = convert_to_tensor and output_value == "sentence_embedding"
+            vectors = torch.from_numpy(vectors) if as_one else [torch.from_numpy(one) for one in vectors]
         return vectors[0] if single else vectors
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
@@ -166,7 +166,12 @@ class SentenceTransformer:
                     found_here: Iterable[Floats] = [np.array(states[: len(ids[number])]) for states, number in pairs]
                 else:
                     found_here = self._model.embed_ids(
-                        batch, mask, prompt_tokens=prompt_tokens, normalize=False, engine=self._engine
+                        batch,
+                        mask,
+                        prompt_tokens=prompt_tokens,
+                        normalize=False,
+                        truncate_dim=0,
+                        engine=self._engine,
                     )
                 for number, one in zip(some, found_here, strict=True):
                     found[number] = one

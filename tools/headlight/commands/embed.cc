@@ -1,5 +1,6 @@
 // headlight embed: one vector a text, so that close meanings lie close together.
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include "headlight/models/errors.h"
 #include "headlight/models/npy.h"
 #include "headlight/models/text_encoder.h"
+#include "headlight/out_of_memory.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
@@ -29,6 +31,7 @@ struct Arguments {
   ModelArguments model;
   std::string out;
   std::string prompt;
+  std::int64_t truncate_dim = -1;  // not given
   bool json = false;
 };
 
@@ -43,10 +46,21 @@ std::string prompt_of(const Arguments& arguments, const models::TextEncoder& mod
                               ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
 }
 
+models::EmbedOptions options_of(const Arguments& arguments, const models::TextEncoder& model) {
+  if (const std::int64_t width = model.embed_width({.truncate_dim = 0}); arguments.truncate_dim > width) {
+    throw std::invalid_argument("--truncate-dim is " + std::to_string(arguments.truncate_dim) +
+                                ", expected at most the width of the model's vectors, " + std::to_string(width));
+  }
+  models::EmbedOptions options;
+  if (arguments.truncate_dim >= 0) options.truncate_dim = arguments.truncate_dim;
+  if (arguments.model.ids.empty()) options.prompt = prompt_of(arguments, model);
+  return options;
+}
+
 Tensor<float, 2> vectors_of(Engine& engine, const models::TextEncoder& model, const std::vector<std::string>& texts,
-                            const std::string& prompt) {
-  Tensor<float, 2> vectors({static_cast<std::int64_t>(texts.size()), model.embed_width()});
-  model.embed(engine, texts, vectors, {.prompt = prompt});
+                            const models::EmbedOptions& options) {
+  Tensor<float, 2> vectors({static_cast<std::int64_t>(texts.size()), model.embed_width(options)});
+  model.embed(engine, texts, vectors, options);
   return vectors;
 }
 
@@ -108,14 +122,14 @@ class Results {
 constexpr std::size_t kBlock = 64;
 
 // Answers whoever writes into a pipe line by line: whenever the input pauses, all that came has been answered.
-void embed_stream(const Arguments& arguments, Engine& engine, const models::TextEncoder& model) {
+void embed_stream(const Arguments& arguments, Engine& engine, const models::TextEncoder& model,
+                  const models::EmbedOptions& options) {
   LineStream lines(arguments.model.input);
-  Results results(arguments, /*count=*/0, model.embed_width());
-  const std::string prompt = prompt_of(arguments, model);
+  Results results(arguments, /*count=*/0, model.embed_width(options));
   UnknownWords unknown(model);
   for (std::vector<std::string> block; block = lines.next(kBlock), !block.empty();) {
-    for (const std::string& text : block) unknown.add(prompt + text, model.options().embed_max_length);
-    results.add(vectors_of(engine, model, block, prompt), block);
+    for (const std::string& text : block) unknown.add(*options.prompt + text, model.options().embed_max_length);
+    results.add(vectors_of(engine, model, block, options), block);
   }
   results.finish();
   unknown.warn(/*is_demonstration=*/false);
@@ -132,20 +146,23 @@ void embed(const Arguments& arguments) {
   }
   Engine engine(arguments.model.engine.options());
   const models::TextEncoder model = arguments.model.load();
-  const std::int64_t width = model.embed_width();
+  const models::EmbedOptions options = options_of(arguments, model);
+  const std::int64_t width = model.embed_width(options);
   if (!arguments.model.ids.empty()) {
     const TokenIds tokens = read_ids(arguments.model);
-    const Tensor<float, 2> vectors = model.embed(engine, tokens.ids.view<2>(), tokens.mask_view());
+    // Rows without columns may be more than vectors can be.
+    if (tokens.ids.shape[0] > INT64_MAX / 8 / width) throw OutOfMemory("the vectors", SIZE_MAX);
+    Tensor<float, 2> vectors({tokens.ids.shape[0], width});
+    model.embed(engine, tokens.ids.view<2>(), tokens.mask_view(), vectors, options);
     Results results(arguments, vectors.shape()[0], width);
     results.add(vectors, {});
     return results.finish();
   }
   // A file of vectors begins with their count, and a document is printed whole: neither can be written on the way.
   if (arguments.out.empty() && !arguments.json && is_stream(arguments.model.input)) {
-    return embed_stream(arguments, engine, model);
+    return embed_stream(arguments, engine, model, options);
   }
   TextSource texts = open_texts(arguments.model);
-  const std::string prompt = prompt_of(arguments, model);
   Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
   Progress progress(texts.size());
   UnknownWords unknown(model);
@@ -154,9 +171,9 @@ void embed(const Arguments& arguments) {
     block.resize(std::min(kBlock, texts.size() - done));
     for (std::string& text : block) {
       static_cast<void>(texts.next(text));
-      unknown.add(prompt + text, model.options().embed_max_length);
+      unknown.add(*options.prompt + text, model.options().embed_max_length);
     }
-    results.add(vectors_of(engine, model, block, prompt), block);
+    results.add(vectors_of(engine, model, block, options), block);
     progress.advance(block.size());
   }
   progress.clear();
@@ -187,6 +204,12 @@ void add_embed(Command& program) {
                   "cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or several with commas between, "
                   "in place of what the model's folder says")
       .type_name("MODES");
+  command
+      .add_option("--truncate-dim", arguments->truncate_dim,
+                  "Keep the first N numbers of each vector, then normalise it; 0: all (default: what "
+                  "config_sentence_transformers.json says)")
+      .type_name("N")
+      .check(at_least(0));
   command.add_flag("--json", arguments->json, "Print one JSON document");
   command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, everyone!'", kPublishedModels);
   command.callback([arguments] { embed(*arguments); });
