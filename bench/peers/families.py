@@ -141,4 +141,5 @@ def write_tokenizer(folder):
 def in_float64(model, shape, ids):
     """One case's after another's: those of its other types come next. Where Transformers itself asks for float32, as within norms, it stays."""
     ids = torch.from_numpy(np.frombuffer(ids, np.int64).reshape(shape).copy())
-    return copy.deepcopy(model.network).double()(ids, **model.options(shape[1])).last_hidden_state.numpy()
+    with torch.no_grad():
+        return copy.deepcopy(model.network).double()(ids, **model.options(shape[1])).last_hidden_state.numpy()
