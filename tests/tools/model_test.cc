@@ -244,6 +244,35 @@ TEST_F(ModelCommands, TheDemonstrationMultipliesInTheTypeAskedFor) {
   EXPECT_NE(run("demo", {"--precision", "int8"}).out.find("; products in int8\n"), std::string::npos);
 }
 
+// However many texts there are, what stands beside their vectors stays small.
+TEST_F(ModelCommands, ManyTextsTakeNoMemory) {
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
+  const auto peak = [&](int texts, const std::string& json) {
+    std::string input;
+    for (int n = 0; n < texts; ++n) {
+      input += "hello, world";
+      for (int word = 0; word < 4; ++word) input += " w" + std::to_string(4 * n + word);
+      input += "\n";
+    }
+    write("many", input);
+    std::filesystem::remove(folder_ / "out");
+    std::vector<std::string> options{"--input", folder_ / "many", "-t", "1"};
+    if (!json.empty()) options.push_back(json);
+    const Finished finished = run("embed", options, {.output = folder_ / "out"});
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    const bool counted = 3 * texts <= 65'536;  // words before the eighth token
+    EXPECT_EQ(finished.error.find("words and more: 'w0', 'w1', 'w2'") == std::string::npos, counted) << finished.error;
+    const std::string out = read("out");
+    EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), texts) << "a line a text";
+    EXPECT_EQ(json.empty() || nlohmann::json::accept(out), true);
+    return finished.peak_bytes;
+  };
+  // Lines, and a document that is printed whole: many would be 12 MB.
+  for (const char* const json : {"", "--json"}) {
+    EXPECT_LT(peak(30'000, json), peak(10'000, json) + (std::int64_t{3} << 20)) << json;
+  }
+}
+
 // Rows go into the file as they come: forty times as many leave only themselves behind.
 TEST_F(ModelCommands, EmbeddingIntoAFileTakesNoMemory) {
   if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";

@@ -15,6 +15,7 @@
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/late_text.h"
 #include "tools/headlight/support/line_stream.h"
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/output.h"
@@ -90,13 +91,12 @@ class Results {
     std::string lines;
     for (std::int64_t row = 0; row < vectors.shape()[0]; ++row) {
       const std::span<const float> vector(&vectors(row, 0), static_cast<std::size_t>(shape_[1]));
-      if (arguments_.json) lines += document_.empty() && row == 0 ? "[" : ",\n ";
+      if (arguments_.json) lines += document_.is_empty() && row == 0 ? "[" : ",\n ";
       lines += as_json(texts.empty() ? nullptr : &texts[static_cast<std::size_t>(row)], vector);
       if (!arguments_.json) lines += "\n";
     }
-    // A document is printed at the end, so that an error leaves standard output empty.
     if (arguments_.json) {
-      document_ += lines;
+      document_.add(lines);
     } else {
       print(lines);
     }
@@ -105,7 +105,9 @@ class Results {
   void finish() {
     if (file_) file_->commit();
     if (arguments_.json) {
-      print((document_.empty() ? "[" : document_) + "]\n");
+      if (document_.is_empty()) print("[");
+      document_.print_all();
+      print("]\n");
     } else if (file_) {
       print_report(std::vector<WrittenFile>{{arguments_.out, describe_float32(shape_)}});
     }
@@ -115,7 +117,7 @@ class Results {
   const Arguments& arguments_;
   std::vector<std::int64_t> shape_;
   std::optional<models::NpyWriter> file_;
-  std::string document_;
+  LateText document_;  // so that an error leaves standard output empty
 };
 
 // Numbers of a text do not depend on its neighbours: block by block, the first lines come early.

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kNamed = 5;
 constexpr std::size_t kWordColumns = 24;
+constexpr std::size_t kMostCounted = std::size_t{1} << 16;
 
 }  // namespace
 
@@ -37,7 +38,12 @@ void UnknownWords::add(std::string_view text, std::int64_t most) {
   if (std::count(ids.begin(), ids.end(), unknown) == 0) return;
   for (const WordTokens& word : words_of(tokenizer, text, ids, false)) {
     if (std::count(ids.begin() + word.begin, ids.begin() + word.end, unknown) == 0) continue;
-    if (!hashes_.insert(std::hash<std::string_view>()(word.word.text)).second || first_.size() == kNamed) continue;
+    const std::size_t hash = std::hash<std::string_view>()(word.word.text);
+    if (hashes_.size() == kMostCounted) {
+      uncounted_ = uncounted_ || !hashes_.contains(hash);
+      continue;
+    }
+    if (!hashes_.insert(hash).second || first_.size() == kNamed) continue;
     first_.push_back(models::in_quotes(label(word.word.text, kWordColumns)));
   }
 }
@@ -57,7 +63,7 @@ void UnknownWords::warn(bool is_demonstration) const {
   if (hashes_.empty()) return;
   print_warning(
       std::string("the ") + (is_demonstration ? "demonstration " : "") + "model does not know " +
-      counted(static_cast<std::int64_t>(hashes_.size()), "word") + ": " + names() +
+      counted(static_cast<std::int64_t>(hashes_.size()), "word") + (uncounted_ ? " and more: " : ": ") + names() +
       (is_demonstration ? " (`" + program_name() + " info --words` lists its words; other texts need --model)" : ""));
 }
 

@@ -50,8 +50,10 @@ class UnknownWords {
   std::int64_t longest_ = 0;
   std::int64_t most_ = 0, cut_ = 0, empty_ = 0;
   std::vector<std::string> first_;
-  // Of all, so that a book in another language takes little; sorted, so that no choice of words takes long.
+  // Of all, so that a book in another language takes little, up to a bound, so that no library of them takes much;
+  // sorted, so that no choice of words takes long.
   std::set<std::size_t> hashes_;
+  bool uncounted_ = false;  // there are more than the bound
 };
 
 }  // namespace headlight::program
