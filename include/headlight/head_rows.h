@@ -16,6 +16,7 @@
 
 namespace headlight {
 
+// What is done to each head: a norm, and then a rotation.
 struct HeadRowsOptions {
   // Over the D numbers of each head, as layer_norm() and rms_norm() do it over a row, with one weight and bias [D] for
   // all heads (empty: 1 and 0; a bias is of NormKind::layer alone); w = weight or, of NormKind::rms alone, 1 + weight.

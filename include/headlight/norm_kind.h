@@ -5,6 +5,7 @@
 
 namespace headlight {
 
+// What a row, or a head of one, is divided by, and more.
 enum class NormKind : std::uint8_t {
   none,   // y = x: there is no normalisation
   layer,  // y = (x − mean(x)) / √(var(x) + epsilon) · w + b (Ba et al. 2016)

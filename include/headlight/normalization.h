@@ -61,9 +61,9 @@ HEADLIGHT_API void layer_norm_backward(Engine& engine, const TypedView<2>& x, co
 // (Gemma); without a weight w is 1, without `added` nothing is added. y may be x or added. (Zhang & Sennrich 2019)
 struct RmsNormOptions {
   std::span<const float> weight{};
-  bool one_plus_weight = false;
-  float epsilon = 1e-6f;  // keeps the root above 0
-  TypedView<2> added{};   // such as the residual that a normalised branch joins
+  bool one_plus_weight = false;  // whether w is 1 + weight
+  float epsilon = 1e-6f;         // keeps the root above 0
+  TypedView<2> added{};          // such as the residual that a normalised branch joins
 };
 HEADLIGHT_API void rms_norm(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y,
                             const RmsNormOptions& options = {});

@@ -33,9 +33,10 @@ enum class RotaryScalingKind : std::uint8_t {
                  // numbers (Gemma)
 };
 
+// The numbers that a kind of scaling asks for; it reads no others.
 struct RotaryScaling {
-  RotaryScalingKind kind = RotaryScalingKind::none;
-  double factor = 1;
+  RotaryScalingKind kind = RotaryScalingKind::none;  // which one
+  double factor = 1;                                 // by how much sequences are longer
   // Positions of training.
   std::int64_t original_length = 0;
   // llama3: wavelengths above original_length / low_frequency_factor are long, below original_length /
@@ -54,6 +55,7 @@ struct RotaryScaling {
   std::vector<double> short_factors{};
   std::vector<double> long_factors{};
 
+  // Whether all fields are equal.
   friend bool operator==(const RotaryScaling&, const RotaryScaling&) = default;
 };
 
@@ -66,6 +68,7 @@ struct RotarySpec {
   double base = 10000;
   RotaryScaling scaling{};
 
+  // Whether all fields are equal.
   friend bool operator==(const RotarySpec&, const RotarySpec&) = default;
 };
 

@@ -70,12 +70,13 @@ struct StorageFormatInfo {
 // Numbers as they lie somewhere, which is nobody's but the caller's: rows of blocks, and scales where the format has
 // those beside.
 struct StoredNumbers {
-  StorageFormat format = StorageFormat::float32;
-  const void* data = nullptr;
+  StorageFormat format = StorageFormat::float32;  // how they lie
+  const void* data = nullptr;                     // where
   // Of all rows.
   std::int64_t count = 0;
   const void* scales = nullptr;
 
+  // Whether there are any.
   [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
 };
 

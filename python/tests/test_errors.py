@@ -147,7 +147,7 @@ def test_arguments_that_do_not_fit(operands, call, sentence):
 
 def test_unknown_keywords_of_models():
     model = hl.load(pathlib.Path(__file__).parents[2] / "models" / "demonstration")
-    for call, more in ((model.embed, ", prompt_name, prompt"), (model.encode, "")):
+    for call, more in ((model.embed, ", prompt_name, prompt, truncate_dim"), (model.encode, "")):
         with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'batch' is unknown, expected some of texts, batch_tokens, progress, engine{more}$"):
             call("a text", batch=3)
     for call, names in ((model.encode_ids, "ids, mask, out, engine"), (model.embed_ids, "ids, mask, prompt_tokens, normalize, out, engine")):

@@ -92,7 +92,7 @@ def test_truncation(folder):
     assert SentenceTransformer(folder).get_sentence_embedding_dimension() == 12
     np.testing.assert_array_equal(SentenceTransformer(folder).encode(TEXTS), whole[:, :12])
     np.testing.assert_array_equal(SentenceTransformer(folder).encode(TEXTS, truncate_dim=100), whole)
-    assert SentenceTransformer(folder).encode([], convert_to_tensor=True).shape == (0, 12)
+    assert SentenceTransformer(folder).encode([]).shape == (0, 12)
     model.max_seq_length = 4
     np.testing.assert_array_equal(model.encode(TEXTS[2]), model.encode("the animal"))
 

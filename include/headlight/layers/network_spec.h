@@ -11,21 +11,24 @@
 
 namespace headlight {
 
+// A normalisation, and what it has beside its weight w.
 struct NormSpec {
-  NormKind kind = NormKind::none;
-  float epsilon = 1e-5f;
-  bool bias = false;  // of NormKind::layer
+  NormKind kind = NormKind::none;  // none: the values stay as they are
+  float epsilon = 1e-5f;           // under the root
+  bool bias = false;               // of NormKind::layer
   // Whether w = 1 + weight (Gemma), else w = weight.
   bool one_plus_weight = false;
 
+  // Whether there is one.
   [[nodiscard]] explicit operator bool() const noexcept { return kind != NormKind::none; }
+  // Whether all fields are equal.
   friend bool operator==(const NormSpec&, const NormSpec&) = default;
 };
 
 // out = W_o · attention(q, k, v) + b_o of the tokens of a sequence; q = W_q x + b_q [heads · head_dim], k, v
 // [key_value_heads · head_dim], of which q and k are then normalised and turned.
 struct AttentionSpec {
-  std::int64_t heads = 1;
+  std::int64_t heads = 1;            // of the queries
   std::int64_t key_value_heads = 0;  // a divisor of heads; 0: heads
   std::int64_t head_dim = 0;         // 0: width / heads
   bool input_bias = false;           // b_q, b_k, b_v
@@ -43,18 +46,20 @@ struct AttentionSpec {
   float softcap = 0;   // 0: none; see AttentionOptions
   bool sinks = false;  // one more logit for each head, a parameter; see AttentionOptions
 
+  // Whether all fields are equal.
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
 };
 
 // W_down · activation(W_up x + b_up) + b_down, or gated: W_down · (activation(W_gate x + b_gate) ∘ (W_up x + b_up)) +
 // b_down (Shazeer 2020).
 struct FeedForwardSpec {
-  std::int64_t hidden_width = 0;  // F
-  Activation activation = Activation::gelu;
-  bool gated = false;
-  bool input_bias = false;   // b_up, b_gate
-  bool output_bias = false;  // b_down
+  std::int64_t hidden_width = 0;             // F
+  Activation activation = Activation::gelu;  // of the first product, or of the gate
+  bool gated = false;                        // whether there is a gate
+  bool input_bias = false;                   // b_up, b_gate
+  bool output_bias = false;                  // b_down
 
+  // Whether all fields are equal.
   friend bool operator==(const FeedForwardSpec&, const FeedForwardSpec&) = default;
 };
 
@@ -64,8 +69,9 @@ struct ResidualSpec {
   NormSpec before{};
   NormSpec after{};
   NormSpec sum{};
-  float factor = 1;
+  float factor = 1;  // of what is added
 
+  // Whether all fields are equal.
   friend bool operator==(const ResidualSpec&, const ResidualSpec&) = default;
 };
 
@@ -73,34 +79,38 @@ struct ResidualSpec {
 // feed-forward's part of x (no `sum` then).
 struct BlockSpec {
   AttentionSpec attention{};
-  ResidualSpec attention_residual{};
-  FeedForwardSpec feed_forward{};
-  ResidualSpec feed_forward_residual{};
-  bool parallel = false;
+  ResidualSpec attention_residual{};     // around the attention
+  FeedForwardSpec feed_forward{};        // behind it
+  ResidualSpec feed_forward_residual{};  // around that
+  bool parallel = false;                 // whether both read x
 
+  // Whether all fields are equal.
   friend bool operator==(const BlockSpec&, const BlockSpec&) = default;
 };
 
 // norm(scale · (word[id] + position[p] + token_type[t])), of which each table may be missing but the first.
 struct EmbeddingSpec {
-  std::int64_t vocabulary = 0;
+  std::int64_t vocabulary = 0;   // rows of the table of words
   std::int64_t positions = 0;    // rows of a table of learned positions; 0: none
   std::int64_t token_types = 0;  // 0: none
-  float scale = 1;
+  float scale = 1;               // of the sum
   NormSpec norm{};
 
+  // Whether all fields are equal.
   friend bool operator==(const EmbeddingSpec&, const EmbeddingSpec&) = default;
 };
 
+// A network: blocks between embeddings and a norm.
 struct NetworkSpec {
-  std::int64_t width = 0;  // E
-  EmbeddingSpec embedding{};
-  std::vector<BlockSpec> blocks{};
-  NormSpec last_norm{};  // behind the last block
+  std::int64_t width = 0;           // E
+  EmbeddingSpec embedding{};        // what the first block reads
+  std::vector<BlockSpec> blocks{};  // in order
+  NormSpec last_norm{};             // behind the last block
   // In training: of the embeddings, the softmax weights, the output of each part (before its norm `after`), and hidden
   // activations.
   float dropout = 0;
 
+  // Whether all fields are equal.
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
 };
 

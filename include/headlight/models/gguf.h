@@ -42,6 +42,7 @@ enum class GgufType : std::uint32_t {
 // A value of the metadata, which lies in the file: as long as that is open, it may be read.
 class HEADLIGHT_API GgufValue {
  public:
+  // What the file says that it is.
   [[nodiscard]] GgufType type() const noexcept { return type_; }
   // Of an array.
   [[nodiscard]] GgufType element_type() const noexcept { return element_type_; }
@@ -71,7 +72,7 @@ class HEADLIGHT_API GgufValue {
 // One entry of the metadata.
 struct GgufEntry {
   std::string_view key;  // "llama.block_count"
-  GgufValue value;
+  GgufValue value;       // of that key
 };
 
 // One tensor of a file, as it lies there.

@@ -83,8 +83,8 @@ struct ModelOptions {
 
 // Two texts, as one sequence.
 struct TextPair {
-  std::string_view first;
-  std::string_view second;
+  std::string_view first;   // such as a question
+  std::string_view second;  // such as a passage
 };
 
 // How a call of embed() is to be made.

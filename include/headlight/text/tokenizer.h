@@ -24,16 +24,16 @@ enum class SpecialTokens : std::uint8_t { with, without };
 // Two texts as one sequence: of each id, the type that the post-processor gives it, most often 0 of the first text and
 // 1 of the second.
 struct TokenPair {
-  std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> types;
+  std::vector<std::int64_t> ids;    // of both texts, and what stands around them
+  std::vector<std::int64_t> types;  // one for each
 };
 
 // How many tokens the post-processor puts around a text, how many of them stand behind it, and how many it puts around
 // two texts.
 struct TokensAround {
-  std::int64_t text = 0;
-  std::int64_t behind = 0;
-  std::int64_t pair = 0;
+  std::int64_t text = 0;    // around one
+  std::int64_t behind = 0;  // of those
+  std::int64_t pair = 0;    // around two
 };
 
 // Text → token ids → text, by the parts that the file names:

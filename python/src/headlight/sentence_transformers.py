@@ -71,10 +71,10 @@ class SentenceTransformer:
         self.similarity_fn_name = similarity_fn_name or said.get("similarity_fn_name") or "cosine"
         if self.similarity_fn_name not in _SIMILARITIES:
             raise ValueError(f"similarity_fn_name is {self.similarity_fn_name!r}, expected one of {_SIMILARITIES}")
-        self.truncate_dim = said.get("truncate_dim") if truncate_dim is None else truncate_dim
+        self.truncate_dim: int | None = said.get("truncate_dim") if truncate_dim is None else truncate_dim
         self.max_seq_length = self._model.embed_max_length
         # Refuses what is not built.
-        self._width = self._model.embed_ids(np.zeros((0, 0), np.int64), truncate_dim=0).shape[1]
+        self._width: int = self._model.embed_ids(np.zeros((0, 0), np.int64), truncate_dim=0).shape[1]
 
     def get_sentence_embedding_dimension(self) -> int:
         width = self._width
