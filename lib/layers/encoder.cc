@@ -8,9 +8,9 @@
 #include "headlight/normalization.h"
 #include "headlight/out_of_memory.h"
 #include "layers/embedding_table.h"
-#include "layers/encoder_check.h"
 #include "layers/initializer.h"
 #include "layers/layer_names.h"
+#include "layers/layer_outputs.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
 #include "layers/transformer_steps.h"
@@ -95,7 +95,7 @@ bool Encoder::has_stored_tables() const noexcept {
 
 void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                       std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
-  layers::check_encoder_offsets(input, static_cast<std::int64_t>(input.ids.size()));
+  layers::check_token_offsets(layers::kEncoderName, input, static_cast<std::int64_t>(input.ids.size()));
   check(input, hidden, probabilities, heads);
   embed_tokens(engine, input, hidden);
   if (options_.norm == Norm::post) norm_.forward(engine, hidden, hidden);

@@ -1,13 +1,10 @@
 // What Encoder::forward() refuses, all of it before the first number is written.
-#include "layers/encoder_check.h"
-
 #include <array>
 #include <string_view>
 
 #include "headlight/layers/encoder.h"
 #include "layers/layer_names.h"
 #include "layers/layer_outputs.h"
-#include "ops/attention/check.h"
 #include "ops/check.h"
 
 namespace headlight {
@@ -27,11 +24,6 @@ class HeadsOfEncoder final : public layers::HeadShapes {
 };
 
 }  // namespace
-
-void layers::check_encoder_offsets(const EncoderInput& input, std::int64_t tokens) {
-  if (input.offsets.empty()) ops::fail(layers::kEncoderName, "offsets is empty, expected [n + 1] entries from 0 to N");
-  ops::check_offsets(layers::kEncoderName, "offsets", input.offsets, tokens, "N");
-}
 
 void Encoder::check(const EncoderInput& input, const View<float, 2>& hidden,
                     std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {

@@ -3,8 +3,8 @@
 
 #include "headlight/layers/encoder.h"
 #include "headlight/normalization.h"
-#include "layers/encoder_check.h"
 #include "layers/layer_names.h"
+#include "layers/layer_outputs.h"
 #include "layers/parameter_list.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
@@ -111,7 +111,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   const layers::RowVisitor row_visitor = layers::rows_of_x(saved.attention());
   layers::check_rows(layers::kEncoderName, saved.attention(), 1, tokens);
-  layers::check_encoder_offsets(input, row_visitor.whole_length(tokens));
+  layers::check_token_offsets(layers::kEncoderName, input, row_visitor.whole_length(tokens));
   check(input, hidden, {}, {});
   const std::int64_t segment = segment_length(saved, options_.layers);
   const std::int64_t kept_columns = kept_columns_of(input, saved, tokens);

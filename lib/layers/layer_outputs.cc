@@ -137,6 +137,11 @@ void check_heads(std::string_view owner, std::span<const LayerHeads> heads, std:
 
 }  // namespace
 
+void check_token_offsets(std::string_view owner, const EncoderInput& input, std::int64_t tokens) {
+  if (input.offsets.empty()) ops::fail(owner, "offsets is empty, expected [n + 1] entries from 0 to N");
+  ops::check_offsets(owner, "offsets", input.offsets, tokens, "N");
+}
+
 void check_layer_outputs(std::string_view owner, const HeadShapes& shapes, const EncoderInput& input,
                          const View<float, 2>& hidden, std::span<const LayerProbabilities> probabilities,
                          std::span<const LayerHeads> heads) {

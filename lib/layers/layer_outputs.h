@@ -1,4 +1,5 @@
-// What a forward pass over layers may write out of each, beside the hidden states.
+// What a forward pass over the tokens of sequences is given, and what it may write out of each layer beside the hidden
+// states.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,9 @@
 #include "headlight/layers/encoder.h"
 
 namespace headlight::layers {
+
+// Throws unless the offsets are those of so many tokens.
+void check_token_offsets(std::string_view owner, const EncoderInput& input, std::int64_t tokens);
 
 struct HeadShape {
   std::int64_t heads;

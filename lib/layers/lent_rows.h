@@ -41,8 +41,8 @@ class LentRows {
 
   // Those rows one after another, as floats.
   void copy(const Rows& which, float* to) const noexcept {
-    walk(which, [&](const StoredNumbers& numbers, std::int64_t first, std::int64_t count, std::int64_t before) {
-      widen_rows(numbers, columns_, first, count, to + before * columns_);
+    walk(which, [&](const Lent& part, std::int64_t first, std::int64_t count, std::int64_t before) {
+      widen_rows(part.numbers, columns_, first, count, to + before * columns_);
     });
   }
 
@@ -51,18 +51,18 @@ class LentRows {
     std::int64_t scales = 0;
     if (parts_.empty()) return 0;
     bool are_all = columns_ > 0 && which.count > 0;
-    walk(which, [&](const StoredNumbers& numbers, std::int64_t, std::int64_t, std::int64_t) {
-      const StorageFormatInfo& of = info(numbers.format);
+    walk(which, [&](const Lent& part, std::int64_t, std::int64_t, std::int64_t) {
+      const StorageFormatInfo& of = info(part.numbers.format);
       are_all = are_all && of.panels == panels;
-      scales = of.numbers_of_scale == 0 ? 1 : (columns_ + of.numbers_of_scale - 1) / of.numbers_of_scale;
+      scales = storage::scales_of_row(of, columns_);
     });
     return are_all ? scales : 0;
   }
   void copy_integers(const Rows& which, float* to, float* scales, std::int64_t scales_of_row) const noexcept {
-    walk(which, [&](const StoredNumbers& numbers, std::int64_t first, std::int64_t count, std::int64_t before) {
-      const storage::Format& format = storage::table_entry(numbers.format);
+    walk(which, [&](const Lent& part, std::int64_t first, std::int64_t count, std::int64_t before) {
+      const storage::Format& format = storage::table_entry(part.numbers.format);
       for (std::int64_t row = 0; row < count; ++row) {
-        format.integers(storage::row_of(numbers, columns_, first + row), columns_, to + (before + row) * columns_,
+        format.integers(storage::row_of(part.numbers, columns_, first + row), columns_, to + (before + row) * columns_,
                         scales + (before + row) * scales_of_row);
       }
     });
@@ -71,25 +71,24 @@ class LentRows {
   // Nobody reads those rows for the time being.
   void let_go(const Rows& which) const noexcept {
     if (parts_.empty()) return;
-    walk(which, [&](const StoredNumbers& numbers, std::int64_t first, std::int64_t count, std::int64_t before) {
-      const Lent& part = *find({which.first + before, 1});
+    walk(which, [&](const Lent& part, std::int64_t first, std::int64_t count, std::int64_t) {
       if (part.let_go == nullptr) return;
-      const storage::Row row = storage::row_of(numbers, columns_, first);
-      const std::int64_t scales = row_scale_bytes(numbers.format, columns_);
-      part.let_go(row.blocks, static_cast<std::size_t>(count * row_bytes(numbers.format, columns_)));
+      const storage::Row row = storage::row_of(part.numbers, columns_, first);
+      const std::int64_t scales = row_scale_bytes(part.numbers.format, columns_);
+      part.let_go(row.blocks, static_cast<std::size_t>(count * row_bytes(part.numbers.format, columns_)));
       if (row.scales != nullptr) part.let_go(row.scales, static_cast<std::size_t>(count * scales));
     });
   }
 
  private:
-  // f(numbers of a part, first row in it, rows, rows before them) for all of those rows.
+  // f(part, first row in it, rows, rows before them) for all of those rows.
   template <class Function>
   void walk(const Rows& which, const Function& f) const noexcept {
     const std::int64_t end = which.first + which.count;
     for (std::int64_t row = which.first; row < end;) {
       const Lent& part = *find({row, 1});
       const std::int64_t count = std::min(end, part.rows.first + part.rows.count) - row;
-      f(part.numbers, row - part.rows.first, count, row - which.first);
+      f(part, row - part.rows.first, count, row - which.first);
       row += count;
     }
   }

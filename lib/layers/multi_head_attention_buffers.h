@@ -5,28 +5,12 @@
 #include <cassert>
 
 #include "headlight/layers/multi_head_attention.h"
+#include "layers/heads.h"
 #include "layers/rows.h"
 #include "layers/sizes.h"
 #include "runtime/parallel.h"
 
 namespace headlight {
-
-namespace layers {
-
-// [B, L, heads · D] as [B, L, heads, D].
-template <class T>
-View<T, 4> split_heads(const View<T, 3>& x, std::int64_t heads) noexcept {
-  const std::int64_t head_dim = x.extent(2) / heads;
-  return {x.data, {x.extent(0), x.extent(1), heads, head_dim}, {x.stride(0), x.stride(1), head_dim, 1}};
-}
-
-template <class Pointer>
-AnyTypedView<4, Pointer> split_heads(const AnyTypedView<3, Pointer>& x, std::int64_t heads) noexcept {
-  const View<const float, 4> laid = split_heads(View<const float, 3>(nullptr, x.shape, x.strides), heads);
-  return {x.type, x.data, laid.shape, laid.strides};
-}
-
-}  // namespace layers
 
 // What a call works in: the projected inputs, as many buffers as there are products, and the heads' outputs. In scratch
 // memory, or in a saved state.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -24,19 +23,6 @@ namespace {
 
 bool same_view(const View<const float, 3>& a, const View<const float, 3>& b) noexcept {
   return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
-}
-
-// Zeros of any type are zero bytes.
-void silence(std::span<const std::int64_t> silenced, const MutableTypedView<3>& heads, std::int64_t head_dim) noexcept {
-  const std::size_t bytes = static_cast<std::size_t>(head_dim) * bytes_of(heads.type);
-  for (const std::int64_t head : silenced) {
-    for (std::int64_t b = 0; b < heads.extent(0); ++b) {
-      for (std::int64_t i = 0; i < heads.extent(1); ++i) {
-        const std::int64_t first = b * heads.stride(0) + i * heads.stride(1) + head * head_dim;
-        std::memset(kernels::numbers_behind(heads.data, first, heads.type), 0, bytes);
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -197,7 +183,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                                               : View<float, 3>();
   const MutableTypedView<3> stored = asked ? MutableTypedView<3>(asked) : buffers.typed(memory.data(), buffers.heads);
   attend(engine, buffers, memory.data(), stored, options);
-  silence(access.silenced, stored, options_.width / options_.heads);
+  layers::silence(access.silenced, stored, options_.width / options_.heads);
   if (stored.type != NumberType::float32) return merge_heads(engine, NumberType::float32, stored, out, residual);
   const View<float, 3> heads = layers::floats_of(stored);
   const View<float, 3> mixing = buffers.view(memory.data(), buffers.mixing);

@@ -30,6 +30,11 @@ View<T, 3> one_sample(const View<T, 2>& x) noexcept {
   return {x.data, {1, x.extent(0), x.extent(1)}, {x.extent(0) * x.stride(0), x.stride(0), x.stride(1)}};
 }
 
+template <class Pointer>
+AnyTypedView<3, Pointer> one_sample(const AnyTypedView<2, Pointer>& x) noexcept {
+  return {x.type, x.data, {1, x.extent(0), x.extent(1)}, {x.extent(0) * x.stride(0), x.stride(0), x.stride(1)}};
+}
+
 template <class T>
 View<T, 2> sample(const View<T, 3>& x, std::int64_t b) noexcept {
   return {

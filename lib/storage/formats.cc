@@ -70,10 +70,6 @@ constexpr auto kInfos = [] {
   return infos;
 }();
 
-constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) noexcept {
-  return count / by + (count % by != 0 ? 1 : 0);
-}
-
 }  // namespace
 
 const Format& table_entry(StorageFormat format) noexcept { return kFormats[static_cast<std::size_t>(format)]; }
@@ -100,8 +96,7 @@ std::int64_t row_bytes(StorageFormat format, std::int64_t columns) noexcept {
 std::int64_t row_scale_bytes(StorageFormat format, std::int64_t columns) noexcept {
   const StorageFormatInfo& of = info(format);
   if (!of.beside) return 0;
-  const std::int64_t scales = of.numbers_of_scale == 0 ? 1 : storage::divide_up(columns, of.numbers_of_scale);
-  return scales * static_cast<std::int64_t>(bytes_of(*of.beside));
+  return storage::scales_of_row(of, columns) * static_cast<std::int64_t>(bytes_of(*of.beside));
 }
 
 StoredNumbers some_rows(const StoredNumbers& stored, std::int64_t columns, std::int64_t first,

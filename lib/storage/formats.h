@@ -24,6 +24,16 @@ struct Format {
 
 [[nodiscard]] const Format& table_entry(StorageFormat format) noexcept;
 
+// ⌈count / by⌉ without a sum: a file may name extents near 2⁶³.
+[[nodiscard]] constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) noexcept {
+  return count / by + (count % by != 0 ? 1 : 0);
+}
+
+// How many scales stand beside a row, or in its blocks.
+[[nodiscard]] constexpr std::int64_t scales_of_row(const StorageFormatInfo& of, std::int64_t columns) noexcept {
+  return of.numbers_of_scale == 0 ? 1 : divide_up(columns, of.numbers_of_scale);
+}
+
 // The row of that number.
 [[nodiscard]] Row row_of(const StoredNumbers& stored, std::int64_t columns, std::int64_t row) noexcept;
 

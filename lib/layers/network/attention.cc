@@ -1,11 +1,11 @@
 #include "headlight/attention.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "headlight/attention_backward.h"
 #include "headlight/head_rows.h"
 #include "headlight/normalization.h"
+#include "layers/heads.h"
 #include "layers/network/operations.h"
 #include "layers/rows.h"
 #include "ops/rows/scale.h"
@@ -21,20 +21,7 @@ MutableTypedView<3> by_heads(const MutableTypedView<2>& rows, std::int64_t head_
 
 // The same as [1, N, heads, D].
 MutableTypedView<4> one_sample_of_heads(const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
-  return {rows.type,
-          rows.data,
-          {1, rows.extent(0), rows.extent(1) / head_dim, head_dim},
-          {rows.extent(0) * rows.stride(0), rows.stride(0), head_dim, 1}};
-}
-
-// Zeros of any type are zero bytes.
-void silence(std::span<const std::int64_t> heads, const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
-  const std::size_t bytes = static_cast<std::size_t>(head_dim) * bytes_of(rows.type);
-  for (const std::int64_t head : heads) {
-    for (std::int64_t t = 0; t < rows.extent(0); ++t) {
-      std::memset(kernels::numbers_behind(rows.data, t * rows.stride(0) + head * head_dim, rows.type), 0, bytes);
-    }
-  }
+  return split_heads(one_sample(rows), rows.extent(1) / head_dim);
 }
 
 AttentionShape shape_of(const AttentionSpec& spec, std::int64_t tokens) noexcept {
@@ -157,7 +144,7 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
   const MutableTypedView<2> written = first ? MutableTypedView<2>(first) : out;
   attention(call.engine(), heads(0, of_query), heads(of_query, of_key), heads(of_query + of_key, of_key),
             one_sample_of_heads(written, spec_.head_dim), asked);
-  silence(wanted.silenced, written, spec_.head_dim);
+  silence(wanted.silenced, one_sample(written), spec_.head_dim);
   const auto copy_to = [&](const MutableTypedView<2>& to) {
     if (to && to.data != written.data) {
       head_rows(call.engine(), by_heads(written, spec_.head_dim), by_heads(to, spec_.head_dim), {});

@@ -87,8 +87,9 @@ void BufferPlan::find_buffers_apart(const OperationList& list) {
     const int buffer = of(list[made].output().value).buffer;
     if (buffer < 0 || value.is_local) continue;
     const int end = list.end_of_use(value);
-    const bool meets_run = std::any_of(list.runs().begin(), list.runs().end(),
-                                       [&](const OperationRange& run) { return made < run.end && run.first <= end; });
+    const auto next = std::partition_point(list.runs().begin(), list.runs().end(),
+                                           [made](const OperationRange& run) { return run.end <= made; });
+    const bool meets_run = next != list.runs().end() && next->first <= end;
     if (meets_run) buffers_[static_cast<std::size_t>(buffer)].is_apart = false;
   }
 }

@@ -31,30 +31,28 @@ void check_finite(const std::string& field, float value) {
 // Widths of values and sizes of parameters are sums and products of these: far below 2⁶³, with other sizes beside them.
 constexpr std::int64_t kWidest = std::int64_t{1} << 40;
 
-// a · b columns of a value.
-std::int64_t width_of(const std::string& field, std::int64_t a, std::int64_t b) {
+// A value of a · b columns.
+void check_width(const std::string& field, std::int64_t a, std::int64_t b) {
   std::int64_t width = 0;
   if (__builtin_mul_overflow(a, b, &width) || width > kWidest) {
     refuse(field, "is " + std::to_string(a) + " x " + std::to_string(b) + " numbers wide, expected at most 2^40");
   }
-  return width;
+}
+
+template <class Enum>
+void check_enum(const std::string& field, Enum value, Enum last) {
+  if (value > last) {
+    refuse(field, "is " + std::to_string(static_cast<int>(value)) + ", expected one of the enum");
+  }
 }
 
 void check_norm(const std::string& field, const NormSpec& norm) {
-  if (norm.kind > NormKind::rms) {
-    refuse(field + ".kind", "is " + std::to_string(static_cast<int>(norm.kind)) + ", expected one of the enum");
-  }
+  check_enum(field + ".kind", norm.kind, NormKind::rms);
   if (norm.bias && norm.kind != NormKind::layer) refuse(field + ".bias", "is true, expected NormKind::layer with it");
   if (norm.one_plus_weight && norm.kind != NormKind::rms) {
     refuse(field + ".one_plus_weight", "is true, expected NormKind::rms with it");
   }
   check_finite(field + ".epsilon", norm.epsilon);
-}
-
-void check_activation(const std::string& field, Activation activation) {
-  if (activation > kLastActivation) {
-    refuse(field, "is " + std::to_string(static_cast<int>(activation)) + ", expected one of the enum");
-  }
 }
 
 AttentionSpec checked_attention(const std::string& field, AttentionSpec spec, std::int64_t width) {
@@ -71,7 +69,7 @@ AttentionSpec checked_attention(const std::string& field, AttentionSpec spec, st
                                  std::to_string(width) + ", or head_dim given");
   }
   spec.head_dim = given_or(spec.head_dim, width / spec.heads);
-  static_cast<void>(width_of(field, spec.heads, spec.head_dim));  // key_value_heads are no more
+  check_width(field, spec.heads, spec.head_dim);  // key_value_heads are no more
   check_norm(field + ".query_norm", spec.query_norm);
   check_norm(field + ".key_norm", spec.key_norm);
   check_least(-1, field + ".window_before", spec.window_before);
@@ -98,8 +96,8 @@ void check_residual(const std::string& field, const ResidualSpec& residual) {
 
 void check_feed_forward(const std::string& field, const FeedForwardSpec& spec) {
   check_least(1, field + ".hidden_width", spec.hidden_width);
-  static_cast<void>(width_of(field, spec.hidden_width, spec.gated ? 2 : 1));
-  check_activation(field + ".activation", spec.activation);
+  check_width(field, spec.hidden_width, spec.gated ? 2 : 1);
+  check_enum(field + ".activation", spec.activation, kLastActivation);
 }
 
 }  // namespace
@@ -107,7 +105,7 @@ void check_feed_forward(const std::string& field, const FeedForwardSpec& spec) {
 NetworkSpec checked(const NetworkSpec& given) {
   NetworkSpec spec = given;
   check_least(1, "width", spec.width);
-  static_cast<void>(width_of("width", spec.width, 1));
+  check_width("width", spec.width, 1);
   check_least(1, "embedding.vocabulary", spec.embedding.vocabulary);
   check_least(0, "embedding.positions", spec.embedding.positions);
   check_least(0, "embedding.token_types", spec.embedding.token_types);

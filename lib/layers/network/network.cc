@@ -12,7 +12,6 @@
 #include "layers/saved_state.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
-#include "ops/attention/check.h"
 #include "ops/check.h"
 
 namespace headlight {
@@ -70,8 +69,7 @@ void Network::check(const EncoderInput& input, std::string_view name, const View
   check_list("positions", input.positions, state_->turns || embedding.positions > 0);
   check_list("token_types", input.token_types, embedding.token_types > 0);
   ops::check_disjoint(layers::kNetworkName, name, extent, "offsets", ops::extent_of(input.offsets));
-  if (input.offsets.empty()) ops::fail(layers::kNetworkName, "offsets is empty, expected [n + 1] entries from 0 to N");
-  ops::check_offsets(layers::kNetworkName, "offsets", input.offsets, tokens, "N");
+  layers::check_token_offsets(layers::kNetworkName, input, tokens);
   const auto check_rows = [&](std::string_view list_name, std::span<const std::int64_t> list, std::int64_t rows) {
     for (std::size_t n = 0; n < list.size(); ++n) {
       if (list[n] >= 0 && list[n] < rows) continue;

@@ -52,6 +52,7 @@ void TrainingPlan::make(OperationList& list) {
   place_kept_values(list);
   find_ends_of_repeats(list);
   place_gradients(list);
+  find_layout();
 }
 
 void TrainingPlan::keep_values(const OperationList& list) {
@@ -100,7 +101,7 @@ void TrainingPlan::find_ends_of_repeats(const OperationList& list) {
 }
 
 // FNV-1a, of where each value lies and how long its rows are.
-std::int64_t TrainingPlan::layout() const noexcept {
+void TrainingPlan::find_layout() noexcept {
   std::uint64_t hash = 0xcbf29ce484222325u;
   const auto add = [&hash](std::int64_t number) {
     hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3u;
@@ -113,7 +114,7 @@ std::int64_t TrainingPlan::layout() const noexcept {
   add(largest_block_);
   add(gradient_floats_);
   add(local_gradient_floats_);
-  return static_cast<std::int64_t>(hash);
+  layout_ = static_cast<std::int64_t>(hash);
 }
 
 // From the last operation to the first: the gradient of a value is there from its last reader on until the operation

@@ -28,7 +28,7 @@ class TrainingPlan {
   // Behind the last operation of a block whose output or training value is kept there: what must run again.
   [[nodiscard]] int end_of_repeat(int block) const noexcept { return end_of_repeat_[static_cast<std::size_t>(block)]; }
   // A number that tells networks apart whose values are kept in other places.
-  [[nodiscard]] std::int64_t layout() const noexcept;
+  [[nodiscard]] std::int64_t layout() const noexcept { return layout_; }
   // Bytes: of what is kept with all blocks or without; of one block, the largest; of gradients.
   [[nodiscard]] std::size_t kept_bytes(bool keeps_blocks, std::int64_t tokens) const noexcept;
   [[nodiscard]] std::size_t block_bytes(std::int64_t tokens) const noexcept;
@@ -44,6 +44,7 @@ class TrainingPlan {
   void place_kept_values(const OperationList& list);
   void find_ends_of_repeats(const OperationList& list);
   void place_gradients(OperationList& list);
+  void find_layout() noexcept;
   [[nodiscard]] const Place& of(int value) const noexcept { return values_[static_cast<std::size_t>(value)]; }
   [[nodiscard]] Place& of(const Slice& slice) noexcept { return values_[static_cast<std::size_t>(slice.value)]; }
 
@@ -54,6 +55,7 @@ class TrainingPlan {
   std::vector<int> end_of_repeat_;  // of each block
   std::int64_t gradient_floats_ = 0;
   std::int64_t local_gradient_floats_ = 0;
+  std::int64_t layout_ = 0;
 };
 
 }  // namespace headlight::layers
