@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "headlight/models/errors.h"
 #include "headlight/models/safetensors.h"
@@ -132,10 +133,10 @@ headlight::Encoder load_encoder(const EncoderOptions& options, const EncoderWeig
   return network;
 }
 
-// What a family lets pass and a network does not.
-Network made(const NetworkSpec& spec, const std::string& path) {
+// Throws what a family lets pass and a network does not.
+std::vector<ParameterShape> parameters_of(const NetworkSpec& spec, const std::string& path) {
   try {
-    return Network(spec);
+    return Network::parameter_shapes(spec);
   } catch (const std::invalid_argument& error) {
     throw FileError(path, std::string("says of its network what cannot be: ") + error.what());
   }
@@ -147,12 +148,12 @@ std::unique_ptr<TextNetwork> load_network(const ModelFolder& folder, const Confi
     return make_text_network(load_encoder(config.encoder, find_bert_weights(file, config.encoder), precision));
   }
   const NetworkSpec& spec = config.of_family.network;
-  const Weights found = find_family_weights(file, *config.family, spec);
+  const Weights found = find_family_weights(file, *config.family, parameters_of(spec, folder.path(kConfigFile)));
   if (const auto encoder = as_encoder(spec)) {
     return make_text_network(load_encoder(*encoder, as_encoder_weights(found, encoder->layers), precision),
                              config.of_family.positions);
   }
-  Network network = made(spec, folder.path(kConfigFile));
+  Network network(spec);
   network.set_precision(precision);
   network.load(found);
   return make_text_network(std::move(network), config.of_family.positions);

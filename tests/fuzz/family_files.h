@@ -10,9 +10,9 @@
 
 #include "files/json_value.h"
 #include "fuzz/memory_file.h"
+#include "headlight/layers/network.h"
 #include "headlight/models/safetensors.h"
 #include "models/families/family.h"
-#include "models/families/network_parameters.h"
 
 namespace headlight::fuzz {
 
@@ -50,7 +50,7 @@ inline std::string family_weights(const models::Family& family) {
   const models::FamilyConfig config =
       family.read(files::JsonValue::parse_object(std::string(family.model_type), family_config(family)));
   std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<float>>> tensors;
-  models::for_each_parameter(config.network, [&](const std::string& name, std::vector<std::int64_t> shape) {
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
     const std::string suffix = name.substr(name.rfind('.'));
     const std::string base = name.substr(0, name.size() - suffix.size());
     for (const models::TensorName& line : family.names) {
@@ -68,7 +68,9 @@ inline std::string family_weights(const models::Family& family) {
       tensors.emplace(file + suffix, std::pair(shape, std::move(numbers)));
       return;
     }
-  });
+  };
+  for (const ParameterShape& parameter : Network::parameter_shapes(config.network))
+    add(parameter.name, parameter.shape);
   const std::int64_t width = config.network.width;
   for (const models::HeadLayer& layer : family.head.layers) {
     const std::int64_t rows = &layer == &family.head.layers.back() ? 1 : width;

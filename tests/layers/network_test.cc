@@ -176,6 +176,21 @@ TEST(Network, NamesItsParameters) {
   EXPECT_EQ(names, expected);
 }
 
+TEST(Network, TellsItsParametersBeforeItIsMade) {
+  Random random(7);
+  for (std::int64_t n = 0; n < 100; ++n) {
+    const NetworkSpec spec = draw_network(random);
+    Network network(spec);
+    const std::vector<Parameter> made = network.parameters();
+    const std::vector<ParameterShape> told = Network::parameter_shapes(spec);
+    ASSERT_EQ(told.size(), made.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      EXPECT_EQ(told[i].name, made[i].name);
+      EXPECT_EQ(told[i].shape, made[i].shape) << made[i].name;
+    }
+  }
+}
+
 TEST(Network, RefusesSpecificationsThatDoNotFit) {
   NetworkSpec good;
   good.width = 8;

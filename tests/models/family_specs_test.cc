@@ -6,9 +6,9 @@
 #include <string>
 
 #include "files/json_value.h"
+#include "headlight/layers/network.h"
 #include "models/families/encoder_form.h"
 #include "models/families/family.h"
-#include "models/families/network_parameters.h"
 #include "models/families/rope.h"
 #include "models/golden_family.h"
 #include "models/scratch_folder.h"
@@ -343,12 +343,12 @@ TEST(FamilySpecs, ParametersOfAnEncodersNetworkAreItsOwn) {
   NetworkSpec spec = bert(9, 2, 1e-5f, Activation::gelu);
   std::int64_t numbers = 0;
   std::vector<std::string> names;
-  for_each_parameter(spec, [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+  for (const auto& [name, shape] : Network::parameter_shapes(spec)) {
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) count *= extent;
     numbers += count;
     names.push_back(name);
-  });
+  }
   EXPECT_EQ(numbers, headlight::Encoder(*as_encoder(spec)).parameter_count());
   EXPECT_EQ(names.size(), 5u + 3 * 16);
   EXPECT_EQ(names[5], "blocks.0.attention.query.weight");

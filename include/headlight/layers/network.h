@@ -15,6 +15,12 @@
 
 namespace headlight {
 
+// A parameter that there may be.
+struct ParameterShape {
+  std::string name;                 // "blocks.0.attention.query.weight"
+  std::vector<std::int64_t> shape;  // [rows, columns] of a matrix
+};
+
 // hidden = last_norm(block_n(… block_1(embedding(ids)))), each token of a sequence seeing those of its own sequence
 // that its block's mask shows. Parameters, for block N; those that the specification does not ask for are not there:
 //
@@ -31,6 +37,8 @@ class HEADLIGHT_API Network : public Layer {
   // Throws std::invalid_argument naming the field for sizes that do not fit together, OutOfMemory. A network that was
   // moved from may be assigned to, or destroyed.
   explicit Network(const NetworkSpec& spec);
+  // The parameters of such a network, which is not made: what a file of weights must hold. Throws as the constructor.
+  [[nodiscard]] static std::vector<ParameterShape> parameter_shapes(const NetworkSpec& spec);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
   ~Network() override;

@@ -18,6 +18,9 @@ namespace headlight::layers {
 
 class Graph {
  public:
+  // Without memory for parameters nothing can be computed.
+  explicit Graph(bool has_memory = true) noexcept : parameters_(has_memory) {}
+
   // What parts add to, until finish(): its last operation's output is the network's.
   [[nodiscard]] Parameters& parameters() noexcept { return parameters_; }
   [[nodiscard]] OperationList& operations() noexcept { return operations_; }

@@ -45,6 +45,12 @@ Network::Network(const NetworkSpec& spec) : state_(std::make_unique<State>()) {
   layers::add_network(state_->graph, state_->spec);
 }
 
+std::vector<ParameterShape> Network::parameter_shapes(const NetworkSpec& spec) {
+  layers::Graph graph(false);
+  layers::add_network(graph, layers::checked(spec));
+  return graph.parameters().shapes();
+}
+
 Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;

@@ -12,15 +12,18 @@ namespace headlight::layers {
 
 MatrixParameter& Parameters::add_matrix(std::int64_t columns, std::vector<NamedRows> parts, bool is_table) {
   const std::int64_t rows = parts.back().rows.first + parts.back().rows.count;
-  WeightMatrix matrix(matrix_shape(kNetworkName, parts.front().name, rows, columns));
-  MatrixParameter& made = matrices_.emplace_back(MatrixParameter{std::move(matrix), std::move(parts), is_table});
+  const auto shape = matrix_shape(kNetworkName, parts.front().name, rows, columns);
+  WeightMatrix matrix = has_memory_ ? WeightMatrix(shape) : WeightMatrix();
+  MatrixParameter& made =
+      matrices_.emplace_back(MatrixParameter{std::move(matrix), columns, std::move(parts), is_table});
   order_.push_back({&made, nullptr});
   return made;
 }
 
 VectorParameter& Parameters::add_vector(std::vector<NamedRows> parts, float first_value) {
   const std::int64_t size = parts.back().rows.first + parts.back().rows.count;
-  Tensor<float, 1> values(vector_shape(kNetworkName, parts.front().name, size));
+  const auto shape = vector_shape(kNetworkName, parts.front().name, size);
+  Tensor<float, 1> values = has_memory_ ? Tensor<float, 1>(shape) : Tensor<float, 1>();
   for (float& value : values) value = first_value;
   VectorParameter& made = vectors_.emplace_back(VectorParameter{std::move(values), {}, std::move(parts), first_value});
   order_.push_back({nullptr, &made});
@@ -39,6 +42,18 @@ void Parameters::append_to(const std::string& prefix, std::vector<ParameterPlace
       }
     }
   }
+}
+
+std::vector<ParameterShape> Parameters::shapes() const {
+  std::vector<ParameterShape> all;
+  for (const auto& [matrix, vector] : order_) {
+    for (const NamedRows& part : matrix != nullptr ? matrix->parts : vector->parts) {
+      std::vector<std::int64_t> shape = {part.rows.count};
+      if (matrix != nullptr) shape.push_back(matrix->columns);
+      all.push_back({part.name, std::move(shape)});
+    }
+  }
+  return all;
 }
 
 void Parameters::initialize_from(Initializer& initializer) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headlight/layers/layer.h"
+#include "headlight/layers/network.h"
 
 namespace headlight::layers {
 
@@ -19,6 +20,7 @@ struct NamedRows {
 
 struct MatrixParameter {
   WeightMatrix matrix;
+  std::int64_t columns;
   std::vector<NamedRows> parts;
   bool is_table;  // of embeddings
 };
@@ -39,11 +41,15 @@ struct VectorParameter {
 
 class Parameters {
  public:
+  // Without memory there are names and shapes alone.
+  explicit Parameters(bool has_memory) noexcept : has_memory_(has_memory) {}
+
   // What is added stays where it is. Throw OutOfMemory.
   MatrixParameter& add_matrix(std::int64_t columns, std::vector<NamedRows> parts, bool is_table = false);
   VectorParameter& add_vector(std::vector<NamedRows> parts, float first_value);
 
   void append_to(const std::string& prefix, std::vector<ParameterPlace>& list);
+  [[nodiscard]] std::vector<ParameterShape> shapes() const;
   void initialize_from(Initializer& initializer);
   void set_open(bool open) noexcept;
   void make_gradients(bool wanted);
@@ -57,6 +63,7 @@ class Parameters {
     VectorParameter* vector;
   };
 
+  bool has_memory_;
   std::deque<MatrixParameter> matrices_;
   std::deque<VectorParameter> vectors_;
   std::vector<Parameter> order_;  // in which they were added

@@ -1,29 +1,13 @@
 #include "models/families/encoder_form.h"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
+#include "models/families/tables.h"
+
 namespace headlight::models {
 namespace {
-
-// What a block of an Encoder has, but for the sizes and the activation.
-BlockSpec block_of(const BlockSpec& sizes, const NormSpec& norm) {
-  BlockSpec block;
-  block.attention = {.heads = sizes.attention.heads,
-                     .key_value_heads = sizes.attention.heads,
-                     .head_dim = sizes.attention.head_dim,
-                     .input_bias = true,
-                     .output_bias = true};
-  block.attention_residual.sum = norm;
-  block.feed_forward = {.hidden_width = sizes.feed_forward.hidden_width,
-                        .activation = sizes.feed_forward.activation,
-                        .input_bias = true,
-                        .output_bias = true};
-  block.feed_forward_residual.sum = norm;
-  return block;
-}
 
 constexpr std::array<std::pair<const char*, const char*>, 4> kEmbeddings{{
     {"embeddings.word.weight", "word_embeddings.weight"},
@@ -60,10 +44,16 @@ std::optional<EncoderOptions> as_encoder(const NetworkSpec& spec) {
                       !spec.last_norm && !spec.blocks.empty();
   if (!embeds) return std::nullopt;
   const BlockSpec& first = spec.blocks.front();
-  const BlockSpec wanted = block_of(first, norm);
-  const bool same =
-      std::all_of(spec.blocks.begin(), spec.blocks.end(), [&](const BlockSpec& block) { return block == wanted; });
-  if (!same || first.attention.heads * first.attention.head_dim != spec.width) return std::nullopt;
+  const auto blocks = static_cast<std::int64_t>(spec.blocks.size());
+  const NetworkSpec wanted =
+      post_norm({.width = spec.width,
+                 .blocks = blocks,
+                 .hidden_width = first.feed_forward.hidden_width,
+                 .heads = {first.attention.heads, first.attention.heads, first.attention.head_dim},
+                 .activation = first.feed_forward.activation,
+                 .epsilon = norm.epsilon});
+  if (spec.blocks != wanted.blocks || first.attention.heads * first.attention.head_dim != spec.width)
+    return std::nullopt;
   EncoderOptions options;
   options.vocabulary = embedding.vocabulary;
   options.max_positions = embedding.positions;
@@ -71,7 +61,7 @@ std::optional<EncoderOptions> as_encoder(const NetworkSpec& spec) {
   options.width = spec.width;
   options.heads = first.attention.heads;
   options.feed_forward_width = first.feed_forward.hidden_width;
-  options.layers = static_cast<std::int64_t>(spec.blocks.size());
+  options.layers = blocks;
   options.norm = Norm::post;
   options.activation = first.feed_forward.activation;
   options.layer_norm_epsilon = norm.epsilon;

@@ -37,6 +37,17 @@ std::string_view why_not_read(std::string_view model_type) noexcept {
   return "";
 }
 
+PostNormSizes post_norm_sizes(const files::JsonValue& config) {
+  PostNormSizes sizes;
+  sizes.width = size(config, "hidden_size", 1);
+  sizes.blocks = size(config, "num_hidden_layers", 0, std::nullopt, kMostBlocks);
+  sizes.heads = whole_heads(config, sizes.width, "num_attention_heads");
+  sizes.hidden_width = size(config, "intermediate_size", 1);
+  sizes.activation = activation(config, "hidden_act", "gelu");
+  sizes.epsilon = static_cast<float>(number(config, "layer_norm_eps", 1e-12, 0, 1));
+  return sizes;
+}
+
 NetworkSpec post_norm(const PostNormSizes& sizes) {
   const NormSpec norm = layer_norm_spec(sizes.epsilon);
   BlockSpec block;

@@ -9,7 +9,6 @@
 #include "headlight/models/errors.h"
 #include "headlight/storage_format.h"
 #include "models/describe.h"
-#include "models/families/network_parameters.h"
 #include "models/stored_weight.h"
 
 namespace headlight::models {
@@ -125,9 +124,9 @@ class FamilyFinder {
 
 }  // namespace
 
-Weights find_family_weights(SafetensorsFile& file, const Family& family, const NetworkSpec& spec) {
+Weights find_family_weights(SafetensorsFile& file, const Family& family, std::span<const ParameterShape> parameters) {
   FamilyFinder finder(file, family);
-  for_each_parameter(spec, [&](const std::string& name, const Shape& shape) { finder.find(name, shape); });
+  for (const auto& [name, shape] : parameters) finder.find(name, shape);
   return finder.finish();
 }
 

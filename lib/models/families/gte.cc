@@ -84,13 +84,7 @@ RotarySpec read_ntk(const JsonValue& config, const JsonValue& scaling, const Rop
 }
 
 FamilyConfig read_with(const JsonValue& config, double theta) {
-  PostNormSizes sizes;
-  sizes.width = size(config, "hidden_size", 1);
-  sizes.blocks = size(config, "num_hidden_layers", 0, std::nullopt, kMostBlocks);
-  sizes.heads = whole_heads(config, sizes.width, "num_attention_heads");
-  sizes.hidden_width = size(config, "intermediate_size", 1);
-  sizes.activation = activation(config, "hidden_act", "gelu");
-  sizes.epsilon = static_cast<float>(number(config, "layer_norm_eps", 1e-12, 0, 1));
+  const PostNormSizes sizes = post_norm_sizes(config);
   FamilyConfig read{.network = post_norm(sizes), .longest = size(config, "max_position_embeddings", 2, 8192)};
   read.network.embedding.vocabulary = size(config, "vocab_size", 1);
   read.network.embedding.token_types = size(config, "type_vocab_size", 0, 1);

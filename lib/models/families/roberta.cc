@@ -35,14 +35,7 @@ constexpr HeadLayer kHead[] = {
 };
 
 FamilyConfig read(const JsonValue& config) {
-  PostNormSizes sizes;
-  sizes.width = size(config, "hidden_size", 1);
-  sizes.blocks = size(config, "num_hidden_layers", 0, std::nullopt, kMostBlocks);
-  sizes.heads = whole_heads(config, sizes.width, "num_attention_heads");
-  sizes.hidden_width = size(config, "intermediate_size", 1);
-  sizes.activation = activation(config, "hidden_act", "gelu");
-  sizes.epsilon = static_cast<float>(number(config, "layer_norm_eps", 1e-12, 0, 1));
-  FamilyConfig read{.network = post_norm(sizes)};
+  FamilyConfig read{.network = post_norm(post_norm_sizes(config))};
   EmbeddingSpec& embedding = read.network.embedding;
   embedding.vocabulary = size(config, "vocab_size", 1);
   embedding.token_types = size(config, "type_vocab_size", 0, 2);

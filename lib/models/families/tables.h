@@ -36,6 +36,8 @@ struct PostNormSizes {
   Activation activation = Activation::gelu;
   float epsilon = 1e-12f;
 };
+// Those by the keys of BERT.
+[[nodiscard]] PostNormSizes post_norm_sizes(const files::JsonValue& config);
 // The embedding's tables are still to be set.
 [[nodiscard]] NetworkSpec post_norm(const PostNormSizes& sizes);
 
