@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 #include <string>
 
 #include "headlight/tensor.h"
 #include "models/describe.h"
+#include "models/text_encoder_check.h"
 
 namespace headlight::models {
 
@@ -18,14 +18,11 @@ namespace headlight::models {
 // matrices apart from each other.
 template <int Rank>
 void check_out(const View<float, Rank>& out, const std::array<std::int64_t, static_cast<std::size_t>(Rank)>& expected) {
-  const auto fail = [](const std::string& message) {
-    throw std::invalid_argument("models::TextEncoder: out " + message);
-  };
-  if (out.shape != expected) fail("has shape " + describe(out.shape) + ", expected " + describe(expected));
+  if (out.shape != expected) fail_call("out has shape " + describe(out.shape) + ", expected " + describe(expected));
   if (out.size() == 0) return;
-  if (!out) fail("has no memory (a null pointer)");
+  if (!out) fail_call("out has no memory (a null pointer)");
   if (out.extent(Rank - 1) > 1 && out.stride(Rank - 1) != 1) {
-    fail("has the last stride " + std::to_string(out.stride(Rank - 1)) + ", expected 1");
+    fail_call("out has the last stride " + std::to_string(out.stride(Rank - 1)) + ", expected 1");
   }
   std::array<int, static_cast<std::size_t>(Rank)> axes{};
   for (int axis = 0; axis < Rank; ++axis) axes[static_cast<std::size_t>(axis)] = axis;
@@ -37,8 +34,8 @@ void check_out(const View<float, Rank>& out, const std::array<std::int64_t, stat
     std::int64_t whole = 0;
     if (out.stride(axis) < within || __builtin_mul_overflow(out.extent(axis) - 1, out.stride(axis), &whole) ||
         __builtin_add_overflow(within, whole, &within) || within > INT64_MAX / 4) {
-      fail("has the strides " + describe(out.strides) + " for the shape " + describe(out.shape) +
-           ", expected rows apart from each other");
+      fail_call("out has the strides " + describe(out.strides) + " for the shape " + describe(out.shape) +
+                ", expected rows apart from each other");
     }
   }
 }

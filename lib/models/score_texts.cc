@@ -7,6 +7,7 @@
 #include "headlight/models/text_encoder.h"
 #include "models/out_view.h"
 #include "models/score_head.h"
+#include "models/text_encoder_check.h"
 #include "models/text_network.h"
 #include "models/text_tokenizer.h"
 #include "models/text_vectors.h"
@@ -15,9 +16,7 @@
 namespace headlight::models {
 namespace {
 
-[[noreturn]] void refuse_score(const std::string& message) {
-  throw std::invalid_argument("models::TextEncoder: score: " + message);
-}
+[[noreturn]] void refuse_score(const std::string& message) { fail_call("score: " + message); }
 
 }  // namespace
 
@@ -58,9 +57,7 @@ void TextEncoder::score(Engine& engine, std::span<const TextPair> pairs, View<fl
   const auto workspace = workspaces_->take();
   workspace->run(engine, *network_, pairs.size(), add,
                  [&](std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
-                   const View<float, 2> rows(out.data + static_cast<std::int64_t>(first) * out.stride(0),
-                                             {static_cast<std::int64_t>(input.offsets.size()) - 1, out.extent(1)},
-                                             out.strides);
+                   const View<float, 2> rows = rows_of_batch(out, first, input);
                    make_vectors(engine, head_->pooled, 0, false, input, hidden, rows, workspace->vectors());
                    apply_function(head_->function, rows);
                  });

@@ -12,6 +12,7 @@
 #include "models/module_files.h"
 #include "models/out_view.h"
 #include "models/score_head.h"
+#include "models/text_encoder_check.h"
 #include "models/text_network.h"
 #include "models/text_tokenizer.h"
 #include "models/text_vectors.h"
@@ -24,77 +25,6 @@ TextEncoder::Texts texts_of(std::span<const std::string> texts) {
   return {texts.size(), texts.data(), [](const void* list, std::size_t number) -> std::string_view {
             return static_cast<const std::string*>(list)[number];
           }};
-}
-
-[[noreturn]] void fail(const std::string& message) { throw std::invalid_argument("models::TextEncoder: " + message); }
-
-// That poolings and layers of options somebody made fit each other, and that there is the prompt they name.
-void check_vector_options(const ModelOptions& options) {
-  if (options.pooling.empty() || options.pooling.size() > kMostModules) {
-    fail("pooling has " + std::to_string(options.pooling.size()) + " entries, expected 1 to " +
-         std::to_string(kMostModules));
-  }
-  std::int64_t width = options.encoder.width * static_cast<std::int64_t>(options.pooling.size());
-  for (const VectorLayer& layer : options.vector_layers) {
-    const bool dense = layer.kind == VectorLayer::Kind::dense, plain = layer.kind == VectorLayer::Kind::normalize;
-    const std::int64_t behind = dense ? layer.width : width;
-    const auto weights = static_cast<std::int64_t>(layer.weight.size());
-    const auto biases = static_cast<std::int64_t>(layer.bias.size());
-    const std::int64_t rows = dense ? behind : plain ? 0 : 1;
-    const bool fits = behind >= 1 && behind <= INT32_MAX && (layer.width == 0 || layer.width == behind) &&
-                      weights % width == 0 && weights / width == rows && (biases == 0 || (!plain && biases == behind));
-    if (!fits) fail("vector_layers has a layer whose numbers do not fit the width before it, " + std::to_string(width));
-    width = behind;
-  }
-  if (options.truncate_dim < 0 || options.truncate_dim > width) {
-    fail("truncate_dim is " + std::to_string(options.truncate_dim) + ", expected 0 to the width of a vector, " +
-         std::to_string(width));
-  }
-  if (!options.default_prompt.empty() && !options.prompts.contains(options.default_prompt)) {
-    fail("default_prompt is '" + options.default_prompt + "', expected the name of one of prompts");
-  }
-}
-
-// That ids are ones of the vocabulary, at positions that there are.
-void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask) {
-  if (ids.extent(0) < 0 || ids.extent(1) < 0) {
-    fail("ids have shape " + describe(ids.shape) + ", expected no negative extent");
-  }
-  if (ids.size() > 0 && !ids) fail("ids of shape " + describe(ids.shape) + " have no memory (a null pointer)");
-  if (ids.extent(1) > options.max_positions) {
-    fail("ids have shape " + describe(ids.shape) + ", expected at most " + std::to_string(options.max_positions) +
-         " columns");
-  }
-  if (mask && mask.shape != ids.shape) {
-    fail("the attention mask has shape " + describe(mask.shape) + ", expected that of ids, " + describe(ids.shape));
-  }
-  if (ids.size() == 0) return;
-  for (std::int64_t row = 0; row < ids.extent(0); ++row) {
-    for (std::int64_t column = 0; column < ids.extent(1); ++column) {
-      if (mask && mask(row, column) == 0) continue;
-      const std::int64_t id = ids(row, column);
-      if (id < 0 || id >= options.vocabulary) {
-        fail("the id at row " + std::to_string(row) + ", column " + std::to_string(column) + " is " +
-             std::to_string(id) + ", expected 0 to " + std::to_string(options.vocabulary - 1));
-      }
-    }
-  }
-}
-
-// That none is left out between others of its row.
-void check_no_holes(View<const std::int64_t, 2> mask) {
-  for (std::int64_t row = 0; mask && row < mask.extent(0); ++row) {
-    bool begun = false, ended = false;
-    for (std::int64_t column = 0; column < mask.extent(1); ++column) {
-      const bool seen = mask(row, column) != 0;
-      if (seen && ended) {
-        fail("the attention mask leaves out tokens of row " + std::to_string(row) + " before its column " +
-             std::to_string(column) + ", expected none between others for a network with windows");
-      }
-      ended = begun && !seen;
-      begun = begun || seen;
-    }
-  }
 }
 
 // Adds the tokens of a row that are not masked, at the positions of their columns.
@@ -132,9 +62,7 @@ auto vectors_into(Engine& engine, const ModelOptions& options, const EmbedOption
                   View<float, 2> out, VectorScratch& scratch) {
   return [&engine, &options, normalize = call.normalize, prompt_tokens, out, &scratch](
              std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
-    const View<float, 2> rows(out.data + static_cast<std::int64_t>(first) * out.stride(0),
-                              {static_cast<std::int64_t>(input.offsets.size()) - 1, out.extent(1)}, out.strides);
-    make_vectors(engine, options, prompt_tokens, normalize, input, hidden, rows, scratch);
+    make_vectors(engine, options, prompt_tokens, normalize, input, hidden, rows_of_batch(out, first, input), scratch);
   };
 }
 
@@ -159,17 +87,17 @@ TextEncoder::TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokeni
   if (options_.max_length == 0) options_.max_length = options_.encoder.max_positions;
   if (options_.embed_max_length == 0) options_.embed_max_length = options_.max_length;
   if (options_.max_length < 2 || options_.max_length > options_.encoder.max_positions) {
-    fail("max_length is " + std::to_string(options_.max_length) + ", expected 2 to max_positions " +
-         std::to_string(options_.encoder.max_positions));
+    fail_call("max_length is " + std::to_string(options_.max_length) + ", expected 2 to max_positions " +
+              std::to_string(options_.encoder.max_positions));
   }
   if (options_.embed_max_length < 2 || options_.embed_max_length > options_.max_length) {
-    fail("embed_max_length is " + std::to_string(options_.embed_max_length) + ", expected 2 to max_length " +
-         std::to_string(options_.max_length));
+    fail_call("embed_max_length is " + std::to_string(options_.embed_max_length) + ", expected 2 to max_length " +
+              std::to_string(options_.max_length));
   }
   check_vector_options(options_);
   if (tokenizer_->size() > options_.encoder.vocabulary) {
-    fail("the tokenizer has " + std::to_string(tokenizer_->size()) +
-         " tokens, expected at most the network's vocabulary " + std::to_string(options_.encoder.vocabulary));
+    fail_call("the tokenizer has " + std::to_string(tokenizer_->size()) +
+              " tokens, expected at most the network's vocabulary " + std::to_string(options_.encoder.vocabulary));
   }
 }
 
@@ -183,15 +111,15 @@ bool TextEncoder::has_tokenizer() const noexcept { return tokenizer_->bert() != 
 
 const headlight::Encoder& TextEncoder::network() const {
   if (const headlight::Encoder* const encoder = network_->encoder()) return *encoder;
-  fail("network: the model_type is " + in_quotes(options_.model_type) + ", expected one whose layers are BERT's");
+  fail_call("network: the model_type is " + in_quotes(options_.model_type) + ", expected one whose layers are BERT's");
 }
 
 headlight::Encoder& TextEncoder::network() { return const_cast<headlight::Encoder&>(std::as_const(*this).network()); }
 
 const Tokenizer& TextEncoder::tokenizer() const {
   if (const Tokenizer* const bert = tokenizer_->bert()) return *bert;
-  fail("tokenizer: the model of model_type " + in_quotes(options_.model_type) +
-       " has a tokenizer.json of another kind, expected BERT's tokenizer");
+  fail_call("tokenizer: the model of model_type " + in_quotes(options_.model_type) +
+            " has a tokenizer.json of another kind, expected BERT's tokenizer");
 }
 
 std::vector<std::int64_t> TextEncoder::tokenize(std::string_view text, std::int64_t max_length) const {
@@ -203,7 +131,7 @@ std::vector<std::int64_t> TextEncoder::tokenize(std::string_view text, std::int6
 std::string TextEncoder::decode(std::span<const std::int64_t> ids) const {
   for (const std::int64_t id : ids) {
     if (token(id) == nullptr) {
-      fail("decode: ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(tokenizer_->size() - 1));
+      fail_call("decode: ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(tokenizer_->size() - 1));
     }
   }
   return tokenizer_->decode(ids);
@@ -221,7 +149,7 @@ void TextEncoder::for_each_text(const Texts& texts, Function take) const {
     try {
       take(number, texts.at(texts.list, number));
     } catch (const std::invalid_argument& error) {
-      fail("text " + std::to_string(number) + ": " + error.what());
+      fail_call("text " + std::to_string(number) + ": " + error.what());
     }
   }
 }
@@ -251,8 +179,7 @@ HiddenStates TextEncoder::encode(Engine& engine, const Texts& texts) const {
 
 Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids,
                                      View<const std::int64_t, 2> mask) const {
-  check_ids(options_.encoder, ids, mask);
-  if (network_->has_windows()) check_no_holes(mask);
+  check_ids(options_.encoder, ids, mask, network_->has_windows());
   Tensor<float, 3> out({ids.extent(0), ids.extent(1), options_.encoder.width});
   encode(engine, ids, mask, out);
   return out;
@@ -260,8 +187,7 @@ Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2>
 
 void TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
                          View<float, 3> out) const {
-  check_ids(options_.encoder, ids, mask);
-  if (network_->has_windows()) check_no_holes(mask);
+  check_ids(options_.encoder, ids, mask, network_->has_windows());
   check_out(out, {ids.extent(0), ids.extent(1), options_.encoder.width});
   if (ids.size() == 0) return;
   workspaces_->take()->run(engine, *network_, static_cast<std::size_t>(ids.extent(0)),
@@ -269,7 +195,7 @@ void TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<c
 }
 
 void TextEncoder::check_pooling() const {
-  if (!options_.unread_pooling.empty()) fail("embed: " + options_.unread_pooling);
+  if (!options_.unread_pooling.empty()) fail_call("embed: " + options_.unread_pooling);
 }
 
 std::string TextEncoder::prompt(const EmbedOptions& options) const {
@@ -279,8 +205,8 @@ std::string TextEncoder::prompt(const EmbedOptions& options) const {
   if (const auto found = options_.prompts.find(name); found != options_.prompts.end()) return found->second;
   std::string names;
   for (const auto& [known, text] : options_.prompts) names += (names.empty() ? "" : ", ") + printable(known);
-  fail("embed: prompt_name is " + in_quotes(name) +
-       ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
+  fail_call("embed: prompt_name is " + in_quotes(name) +
+            ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
 }
 
 std::int64_t TextEncoder::embed_width() const noexcept {
@@ -291,8 +217,8 @@ std::int64_t TextEncoder::embed_width(const EmbedOptions& options) const {
   if (!options.truncate_dim) return embed_width();
   const std::int64_t width = vector_width(options_), kept = *options.truncate_dim;
   if (kept < 0 || kept > width) {
-    fail("embed: truncate_dim is " + std::to_string(kept) + ", expected 0 to the width of a vector, " +
-         std::to_string(width));
+    fail_call("embed: truncate_dim is " + std::to_string(kept) + ", expected 0 to the width of a vector, " +
+              std::to_string(width));
   }
   return kept == 0 ? width : kept;
 }
@@ -340,8 +266,7 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
 
 Tensor<float, 2> TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
                                     View<const std::int64_t, 2> mask) const {
-  check_ids(options_.encoder, ids, mask);
-  if (network_->has_windows()) check_no_holes(mask);
+  check_ids(options_.encoder, ids, mask, network_->has_windows());
   if (ids.extent(0) > INT64_MAX / 8 / embed_width()) throw OutOfMemory("models::TextEncoder", SIZE_MAX);
   Tensor<float, 2> out({ids.extent(0), embed_width()});
   embed(engine, ids, mask, out);
@@ -356,11 +281,10 @@ void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<co
 void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
                         View<float, 2> out, const EmbedOptions& options) const {
   check_pooling();
-  check_ids(options_.encoder, ids, mask);
-  if (network_->has_windows()) check_no_holes(mask);
+  check_ids(options_.encoder, ids, mask, network_->has_windows());
   check_out(out, {ids.extent(0), embed_width(options)});
   if (options.prompt_tokens < 0) {
-    fail("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");
+    fail_call("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");
   }
   const auto workspace = workspaces_->take();
   workspace->run(engine, *network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask, network_->positions()),
@@ -368,7 +292,7 @@ void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<co
 }
 
 void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
-  if (tokens < 0) fail("reserve() for " + std::to_string(tokens) + " tokens, expected at least 0");
+  if (tokens < 0) fail_call("reserve() for " + std::to_string(tokens) + " tokens, expected at least 0");
   const std::int64_t longest = options_.encoder.max_positions;
   network_->reserve(engine, std::min(tokens, std::max(kTokensAtATime, longest)));
   const auto workspace = workspaces_->take();
@@ -379,7 +303,7 @@ void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
 Tensor<float, 3> TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> ids,
                                             std::int64_t layer) const {
   const auto length = static_cast<std::int64_t>(ids.size());
-  check_ids(options_.encoder, {ids.data(), {1, length}}, {});
+  check_ids(options_.encoder, {ids.data(), {1, length}}, {}, false);
   Tensor<float, 3> out({options_.encoder.heads, length, length});
   probabilities(engine, ids, layer, out);
   return out;
@@ -389,7 +313,7 @@ void TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> id
                                 View<float, 3> out) const {
   const auto length = static_cast<std::int64_t>(ids.size());
   const View<const std::int64_t, 2> row(ids.data(), {1, length});
-  check_ids(options_.encoder, row, {});
+  check_ids(options_.encoder, row, {}, false);
   check_out(out, {options_.encoder.heads, length, length});
   LayerProbabilities wanted{.layer = layer};
   wanted.probabilities.per_head = {

@@ -32,4 +32,12 @@ void apply_function(VectorLayer::Function function, View<float, 2> rows) noexcep
 void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prompt_tokens, bool normalize,
                   const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch);
 
+// The rows of out [B, D] that are those of the sequences of a batch, which begin with number `first`.
+[[nodiscard]] inline View<float, 2> rows_of_batch(const View<float, 2>& out, std::size_t first,
+                                                  const EncoderInput& input) noexcept {
+  return {out.data + static_cast<std::int64_t>(first) * out.stride(0),
+          {static_cast<std::int64_t>(input.offsets.size()) - 1, out.extent(1)},
+          out.strides};
+}
+
 }  // namespace headlight::models
