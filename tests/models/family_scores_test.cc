@@ -1,0 +1,96 @@
+// Scores of pairs by every family's head, beside what Transformers makes of the same folders; see
+// tests/golden/families.py.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headlight/models/text_encoder.h"
+#include "models/golden_family.h"
+#include "models/scratch_folder.h"
+
+namespace headlight::models::family_scores_test {
+
+using nlohmann::json;
+using test::contains;
+using test::golden_families;
+using test::GoldenFamily;
+using test::ScratchFolder;
+
+// Of scores near 1: what float32 rounds away in three layers is a hundredth of it.
+constexpr double kAbsolute = 1e-4;
+
+// The scores of cross-encoders, and the tokens of their pairs.
+TEST(FamilyScores, AreThoseOfTransformers) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 2});
+  for (const GoldenFamily& family : golden_families()) {
+    if (!family.scores) continue;
+    SCOPED_TRACE(family.name);
+    const std::string folder = family.write(scratch.path("family"));
+    if (family.described.at("longest") == 37) {
+      scratch.write("family/tokenizer_config.json",
+                    R"({"model_max_length": 37, "tokenizer_class": "TokenizersBackend"})");
+    }
+    const TextEncoder model = load(folder);
+    EXPECT_TRUE(model.options().unknown_keys.empty()) << testing::PrintToString(model.options().unknown_keys);
+    const auto texts = family.described.at("pairs").get<std::vector<std::pair<std::string, std::string>>>();
+    std::vector<TextPair> pairs;
+    for (const auto& [first, second] : texts) pairs.push_back({first, second});
+    ASSERT_EQ(model.score_width(), family.scores->shape()[1]);
+    const Tensor<float, 2> scores = model.score(engine, pairs);
+    for (std::int64_t n = 0; n < scores.size(); ++n) {
+      ASSERT_NEAR(scores.data()[n], family.scores->data()[n], kAbsolute) << n;
+    }
+    for (std::size_t n = 0; n < pairs.size(); ++n) {
+      const Tensor<float, 2> alone = model.score(engine, std::span(pairs).subspan(n, 1));
+      for (std::int64_t label = 0; label < alone.size(); ++label) {
+        ASSERT_EQ(alone.data()[label], scores(static_cast<std::int64_t>(n), label));
+      }
+    }
+  }
+}
+
+const GoldenFamily& classifier(const std::string& name) {
+  for (const GoldenFamily& family : golden_families()) {
+    if (family.name == name && family.scores) return family;
+  }
+  throw std::runtime_error("no classifier " + name);
+}
+
+TEST(FamilyScores, GoThroughTheFunctionThatIsNamed) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const GoldenFamily& family = classifier("roberta");
+  const std::vector<TextPair> pair{{"a city", "New York"}};
+  const auto score = [&](const json& changes) {
+    json config = family.described.at("config");
+    config.merge_patch(changes);
+    return load(family.write(scratch.path("family"), config)).score(engine, pair)(0, 0);
+  };
+  const float logistic = score(json::object());
+  const char* const kOlder = "sbert_ce_default_activation_function";
+  const float plain = score({{kOlder, "torch.nn.modules.linear.Identity"}});
+  EXPECT_NEAR(logistic, 1 / (1 + std::exp(-plain)), 1e-6);
+  EXPECT_EQ(score({{"sentence_transformers", {{"activation_fn", "torch.nn.modules.linear.Identity"}}}}), plain);
+  EXPECT_EQ(score({{"sentence_transformers", {{"version", "5"}}}}), logistic);
+  EXPECT_NEAR(score({{kOlder, "torch.nn.modules.activation.Tanh"}}), std::tanh(plain), 1e-6);
+  const auto refusal = [&](const json& changes) {
+    try {
+      static_cast<void>(score(changes));
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(contains(refusal({{kOlder, "torch.nn.Softmax"}}), std::string(kOlder) + " is 'torch.nn.Softmax'"));
+  EXPECT_TRUE(contains(refusal({{"id2label", {{"0", "a"}, {"1", "b"}}}}), "id2label has 2 labels"));
+  EXPECT_TRUE(contains(refusal({{"architectures", {"RobertaModel"}}}), "no head for classification"));
+}
+
+}  // namespace headlight::models::family_scores_test
