@@ -113,20 +113,13 @@ View<const float, 3> MultiHeadAttention::mix_heads(Engine& engine, View<const fl
 void MultiHeadAttention::scale_heads(Engine& engine, View<const float, 3> heads, View<const float, 3> weights,
                                      View<float, 3> scaled) const {
   const bool shared = mixing_columns() == 0;
-  const std::int64_t head_dim = options_.width / options_.heads;
   const View<const float, 2> one_row(weights.data, {1, options_.heads});
   layers::for_each_matrix(
       heads.extent(0),
       [&](View<const float, 2> rows, View<float, 2> to, View<const float, 2> by) {
         if (options_.merge == Merge::concatenate) return copy_rows(engine, rows, to);
         if (shared) by = one_row;
-        for (std::int64_t head = 0; head < options_.heads; ++head) {
-          const std::int64_t column = head * head_dim;
-          // A sum over one head.
-          ops::weigh_heads(engine, {rows.data + column, {rows.extent(0), head_dim}, rows.strides},
-                           {by.data + head, {by.extent(0), 1}, by.strides},
-                           {to.data + column, {to.extent(0), head_dim}, to.strides});
-        }
+        ops::scale_heads(engine, rows, by, to);
       },
       heads, scaled, shared ? View<const float, 3>() : weights);
 }

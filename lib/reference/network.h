@@ -12,6 +12,7 @@
 #include "headlight/tensor.h"
 #include "reference/activation.h"
 #include "reference/attention.h"
+#include "reference/head_merge.h"
 #include "reference/linear.h"
 #include "reference/normalization.h"
 #include "reference/rotary.h"
@@ -133,7 +134,10 @@ class Network {
     attention<Scalar>(heads(query, spec, positions, true, 1), heads(key, spec, positions, true, group),
                       heads(value, spec, positions, false, group),
                       {joined.data(), {1, x.view().extent(0), spec.heads, spec.head_dim}}, options);
-    return product(name + "output", joined);
+    HeadMerge<Scalar> merge = {spec.merge, weights_.vector(name + "merge_logits")};
+    if (spec.merge == Merge::weighted_by_input) merge.projection = weights_.matrix(name + "merge.weight");
+    if (spec.merge >= Merge::gated_by_head) merge.projection = weights_.matrix(name + "gate.weight");
+    return product(name + "output", merged_heads<Scalar>(merge, x.view(), joined.view(), spec.heads));
   }
 
   Rows feed(const std::string& name, const FeedForwardSpec& spec, const Rows& x) const {

@@ -1,4 +1,5 @@
 // A network by the specification of an encoder: the bits of Encoder, both ways.
+#include <array>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -17,7 +18,7 @@ NetworkSpec specification(const EncoderOptions& options) {
   const NormSpec norm = {NormKind::layer, options.layer_norm_epsilon, true};
   const bool post = options.norm == Norm::post;
   BlockSpec block;
-  block.attention = {.heads = options.heads, .input_bias = true, .output_bias = true};
+  block.attention = {.heads = options.heads, .input_bias = true, .output_bias = true, .merge = options.merge};
   block.feed_forward = {.hidden_width = options.feed_forward_width,
                         .activation = options.activation,
                         .input_bias = true,
@@ -50,6 +51,14 @@ std::vector<Renamed> names(const EncoderOptions& options) {
   std::vector<Renamed> list = {{"embeddings.word.weight", "word_embeddings.weight"},
                                {"embeddings.position.weight", "position_embeddings.weight"},
                                {"embeddings.token_type.weight", "token_type_embeddings.weight"}};
+  for (std::int64_t n = 0; n < options.layers; ++n) {
+    const std::string block = "blocks." + std::to_string(n) + ".attention.";
+    const std::string layer = "layers." + std::to_string(n) + ".self_attn.";
+    if (options.merge == Merge::weighted) list.push_back({block + "merge_logits", layer + "merge_logits"});
+    if (options.merge == Merge::weighted_by_input)
+      list.push_back({block + "merge.weight", layer + "merge_proj.weight"});
+    if (options.merge >= Merge::gated_by_head) list.push_back({block + "gate.weight", layer + "gate_proj.weight"});
+  }
   for (const std::string end : {"weight", "bias"}) {
     list.push_back({(post ? "embeddings.norm." : "norm.") + end, "norm." + end});
     for (std::int64_t n = 0; n < options.layers; ++n) {
@@ -106,31 +115,38 @@ class Pair {
   Network network;
 };
 
-EncoderOptions small(Norm norm, float dropout) {
+constexpr std::array kMerges = {Merge::concatenate,       Merge::average,       Merge::weighted,
+                                Merge::weighted_by_input, Merge::gated_by_head, Merge::gated_by_element};
+
+// One of them with a feed-forward that goes through its rows in pieces.
+EncoderOptions small(Norm norm, float dropout, Merge merge) {
   return {.vocabulary = 30,
           .max_positions = 300,
           .token_types = 2,
           .width = 24,
           .heads = 3,
-          .feed_forward_width = 5000,
+          .feed_forward_width = merge == Merge::concatenate ? 5000 : 40,
           .layers = 2,
           .norm = norm,
-          .dropout = dropout};
+          .dropout = dropout,
+          .merge = merge};
 }
 
 TEST_P(NetworkEncoderTest, ComputesTheSameBits) {
   Engine engine(options(2));
   Random random(1);
-  for (const Norm norm : {Norm::post, Norm::pre}) {
-    for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
-      Pair pair(small(norm, 0), random);
-      pair.encoder.set_precision(type);
-      pair.network.set_precision(type);
-      const Tokens tokens(random, 30, {40, 1, 250, 17});
-      Tensor<float, 2> expected({tokens.count(), 24}), hidden(expected.shape());
-      pair.encoder.forward(engine, tokens.input(), expected.view());
-      pair.network.forward(engine, tokens.input(), hidden.view());
-      EXPECT_TRUE(same_bits(hidden.view(), expected.view()));
+  for (const Merge merge : kMerges) {
+    for (const Norm norm : {Norm::post, Norm::pre}) {
+      for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
+        Pair pair(small(norm, 0, merge), random);
+        pair.encoder.set_precision(type);
+        pair.network.set_precision(type);
+        const Tokens tokens(random, 30, {40, 1, 250, 17});
+        Tensor<float, 2> expected({tokens.count(), 24}), hidden(expected.shape());
+        pair.encoder.forward(engine, tokens.input(), expected.view());
+        pair.network.forward(engine, tokens.input(), hidden.view());
+        EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(merge);
+      }
     }
   }
 }
@@ -138,57 +154,78 @@ TEST_P(NetworkEncoderTest, ComputesTheSameBits) {
 TEST_P(NetworkEncoderTest, ShowsTheSameHeads) {
   Engine engine(options(2));
   Random random(3);
-  for (const NumberType type : {NumberType::float32, NumberType::bfloat16}) {
-    Pair pair(small(Norm::post, 0), random);
-    pair.encoder.set_precision(type);
-    pair.network.set_precision(type);
-    const Tokens tokens(random, 30, {20, 5});
-    const std::int64_t count = tokens.count();
-    const std::vector<std::int64_t> silenced = {1};
-    std::vector<Tensor<float, 2>> hidden, outputs, scaled;
-    std::vector<Tensor<float, 4>> weights;
-    const auto run = [&](const auto& model) {
-      hidden.emplace_back(Tensor<float, 2>::Shape{count, 24});
-      outputs.emplace_back(Tensor<float, 2>::Shape{count, 24});
-      scaled.emplace_back(Tensor<float, 2>::Shape{count, 24});
-      weights.emplace_back(Tensor<float, 4>::Shape{1, 3, count, count});
-      const std::vector<LayerProbabilities> probabilities = {{1, {.per_head = weights.back().view()}}};
-      const std::vector<LayerHeads> heads = {
-          {.layer = 0, .outputs = outputs.back().view(), .silenced = silenced, .scaled_outputs = scaled.back().view()}};
-      model.forward(engine, tokens.input(), hidden.back().view(), probabilities, heads);
-    };
-    run(pair.encoder);
-    run(pair.network);
-    EXPECT_TRUE(same_bits(hidden[1].view(), hidden[0].view()));
-    EXPECT_TRUE(same_bits(outputs[1].view(), outputs[0].view()));
-    EXPECT_TRUE(same_bits(scaled[1].view(), scaled[0].view()));
-    EXPECT_TRUE(same_bits(weights[1].view(), weights[0].view()));
+  for (const Merge merge : kMerges) {
+    for (const NumberType type : {NumberType::float32, NumberType::bfloat16}) {
+      Pair pair(small(Norm::post, 0, merge), random);
+      pair.encoder.set_precision(type);
+      pair.network.set_precision(type);
+      const Tokens tokens(random, 30, {20, 5});
+      const std::int64_t count = tokens.count();
+      const std::vector<std::int64_t> silenced = {1};
+      std::vector<Tensor<float, 2>> hidden, outputs, scaled, only_scaled;
+      std::vector<Tensor<float, 4>> weights;
+      const auto run = [&](const auto& model) {
+        for (auto* const tensors : {&hidden, &outputs, &scaled, &only_scaled}) {
+          tensors->emplace_back(Tensor<float, 2>::Shape{count, 24});
+        }
+        weights.emplace_back(Tensor<float, 4>::Shape{1, 3, count, count});
+        const std::vector<LayerProbabilities> probabilities = {{1, {.per_head = weights.back().view()}}};
+        const std::vector<LayerHeads> heads = {{.layer = 0,
+                                                .outputs = outputs.back().view(),
+                                                .silenced = silenced,
+                                                .scaled_outputs = scaled.back().view()},
+                                               {.layer = 1, .scaled_outputs = only_scaled.back().view()}};
+        model.forward(engine, tokens.input(), hidden.back().view(), probabilities, heads);
+      };
+      run(pair.encoder);
+      run(pair.network);
+      for (const auto* const tensors : {&hidden, &outputs, &scaled, &only_scaled}) {
+        EXPECT_TRUE(same_bits((*tensors)[1].view(), (*tensors)[0].view())) << name(merge);
+      }
+      EXPECT_TRUE(same_bits(weights[1].view(), weights[0].view()));
+    }
   }
+}
+
+struct Trained {
+  Merge merge;
+  Norm norm;
+  float dropout;
+  Checkpoint checkpoint;
+};
+
+std::vector<Trained> trained() {
+  std::vector<Trained> all;
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    for (const float dropout : {0.0f, 0.2f}) {
+      for (const Merge merge : kMerges) all.push_back({merge, norm, dropout, Checkpoint::keep_linear});
+    }
+    all.push_back({Merge::weighted_by_input, norm, 0.2f, Checkpoint::layer_input});
+  }
+  return all;
 }
 
 TEST_P(NetworkEncoderTest, TrainsWithTheSameBits) {
   Engine engine(options(2));
   Random random(2);
-  for (const Norm norm : {Norm::post, Norm::pre}) {
-    for (const float dropout : {0.0f, 0.2f}) {
-      Pair pair(small(norm, dropout), random);
-      const Tokens tokens(random, 30, {40, 1, 250, 17});
-      const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
-      Tensor<float, 2> expected(by.shape()), hidden(by.shape());
-      const TrainingStep step = {.seed = 5, .step = 3, .layer = 1, .layers = 2};
-      SavedState of_encoder, of_network;
-      pair.encoder.set_training(true);
-      pair.network.set_training(true);
-      pair.encoder.forward(engine, tokens.input(), expected.view(), of_encoder, step);
-      pair.network.forward(engine, tokens.input(), hidden.view(), of_network, step);
-      EXPECT_TRUE(same_bits(hidden.view(), expected.view()));
-      pair.encoder.backward(engine, tokens.input(), of_encoder, by.view());
-      pair.network.backward(engine, tokens.input(), of_network, by.view());
-      for (const Renamed& name : names(pair.encoder.options())) {
-        EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
-                              numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
-            << name.network;
-      }
+  for (const Trained& of : trained()) {
+    Pair pair(small(of.norm, of.dropout, of.merge), random);
+    const Tokens tokens(random, 30, {40, 1, 250, 17});
+    const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
+    Tensor<float, 2> expected(by.shape()), hidden(by.shape());
+    const TrainingStep step = {.seed = 5, .step = 3, .layer = 1, .layers = 2};
+    SavedState of_encoder(of.checkpoint), of_network(of.checkpoint);
+    pair.encoder.set_training(true);
+    pair.network.set_training(true);
+    pair.encoder.forward(engine, tokens.input(), expected.view(), of_encoder, step);
+    pair.network.forward(engine, tokens.input(), hidden.view(), of_network, step);
+    EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(of.merge);
+    pair.encoder.backward(engine, tokens.input(), of_encoder, by.view());
+    pair.network.backward(engine, tokens.input(), of_network, by.view());
+    for (const Renamed& name : names(pair.encoder.options())) {
+      EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
+                            numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
+          << name.network;
     }
   }
 }

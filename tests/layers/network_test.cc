@@ -176,6 +176,34 @@ TEST(Network, NamesItsParameters) {
   EXPECT_EQ(names, expected);
 }
 
+// Of two heads of 3 in a network of width 8: what each merge has beside, and what the last product takes.
+TEST(Network, NamesTheParametersOfMerges) {
+  using Shape = std::vector<std::int64_t>;
+  NetworkSpec spec;
+  spec.width = 8;
+  spec.embedding.vocabulary = 3;
+  spec.blocks.resize(1);
+  spec.blocks[0].feed_forward.hidden_width = 5;
+  const auto shape_of = [&spec](Merge merge, const std::string& name) {
+    spec.blocks[0].attention = {.heads = 2, .head_dim = 3, .merge = merge};
+    for (const ParameterShape& parameter : Network::parameter_shapes(spec)) {
+      if (parameter.name == "blocks.0.attention." + name) return parameter.shape;
+    }
+    return Shape();
+  };
+  for (const Merge merge : {Merge::concatenate, Merge::gated_by_head, Merge::gated_by_element}) {
+    EXPECT_EQ(shape_of(merge, "output.weight"), (Shape{8, 6})) << name(merge);
+  }
+  for (const Merge merge : {Merge::average, Merge::weighted, Merge::weighted_by_input}) {
+    EXPECT_EQ(shape_of(merge, "output.weight"), (Shape{8, 3})) << name(merge);
+  }
+  EXPECT_EQ(shape_of(Merge::weighted, "merge_logits"), (Shape{2}));
+  EXPECT_EQ(shape_of(Merge::weighted_by_input, "merge.weight"), (Shape{2, 8}));
+  EXPECT_EQ(shape_of(Merge::gated_by_head, "gate.weight"), (Shape{2, 8}));
+  EXPECT_EQ(shape_of(Merge::gated_by_element, "gate.weight"), (Shape{6, 8}));
+  EXPECT_EQ(shape_of(Merge::average, "merge_logits"), Shape());
+}
+
 TEST(Network, TellsItsParametersBeforeItIsMade) {
   Random random(7);
   for (std::int64_t n = 0; n < 100; ++n) {
@@ -221,6 +249,8 @@ TEST(Network, RefusesSpecificationsThatDoNotFit) {
             "Network: embedding.norm.epsilon is inf, expected a finite number of 0 or more");
   EXPECT_EQ(refused([](NetworkSpec& spec) { spec.blocks[0].attention_residual.factor = NAN; }),
             "Network: blocks[0].attention_residual.factor is nan, expected a finite number");
+  EXPECT_EQ(refused([](NetworkSpec& spec) { spec.blocks[1].attention.merge = static_cast<Merge>(6); }),
+            "Network: blocks[1].attention.merge is 6, expected one of the enum");
   EXPECT_EQ(refused([](NetworkSpec& spec) { spec.last_norm.bias = true; }),
             "Network: last_norm.bias is true, expected NormKind::layer with it");
 }

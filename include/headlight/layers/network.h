@@ -29,6 +29,8 @@ struct ParameterShape {
 //   blocks.N.attention.{before,after,sum}.{weight,bias} [E]: the norms of its residual
 //   blocks.N.attention.query.{weight,bias} [H · D, E], .key and .value [Hkv · D, E], .output [E, H · D]
 //   blocks.N.attention.query_norm.{weight,bias}, .key_norm [D], or all heads' width; .sinks [H]
+//   blocks.N.attention.merge_logits [H], .merge.weight [H, E], .gate.weight [H, E] or [H · D, E]: a, W_a and W_g of
+//   Merge; .output.weight is [E, D] where heads are summed
 //   blocks.N.feed_forward.{before,after,sum}.{weight,bias} [E]
 //   blocks.N.feed_forward.{gate,up}.{weight,bias} [F, E], .down [E, F]
 //   norm.{weight,bias} [E]

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headlight/activation_kind.h"
+#include "headlight/merge_kind.h"
 #include "headlight/norm_kind.h"
 #include "headlight/rotary.h"
 
@@ -26,7 +27,8 @@ struct NormSpec {
 };
 
 // out = W_o · attention(q, k, v) + b_o of the tokens of a sequence; q = W_q x + b_q [heads · head_dim], k, v
-// [key_value_heads · head_dim], of which q and k are then normalised and turned.
+// [key_value_heads · head_dim], of which q and k are then normalised and turned. With another merge than concatenate
+// the heads are weighed or gated by x before W_o, which is [E, head_dim] where their weighted sum is what it takes.
 struct AttentionSpec {
   std::int64_t heads = 1;            // of the queries
   std::int64_t key_value_heads = 0;  // a divisor of heads; 0: heads
@@ -45,6 +47,7 @@ struct AttentionSpec {
   float scale = 0;     // 0: 1 / √head_dim
   float softcap = 0;   // 0: none; see AttentionOptions
   bool sinks = false;  // one more logit for each head, a parameter; see AttentionOptions
+  Merge merge = Merge::concatenate;
 
   // Whether all fields are equal.
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;

@@ -137,7 +137,9 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
   AttentionOptions asked = options(call);
   if (call.is_training()) asked.log_sum_exp = log_sum_exp(call);
   asked.probabilities = call.probabilities(block_);
-  const LayerHeads wanted = call.heads(block_);
+  LayerHeads wanted = call.heads(block_);
+  // Each head is a part of what is concatenated; others are scaled behind this.
+  if (spec_.merge != Merge::concatenate) wanted.scaled_outputs = {};
   // Whoever asks for the heads has them in float32. What reads them next rounds those, to the same bits.
   const View<float, 2> first = wanted.outputs ? wanted.outputs : wanted.scaled_outputs;
   const MutableTypedView<2> out = call.at(output(), rows);
@@ -151,7 +153,7 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
     }
   };
   copy_to(out);
-  copy_to(wanted.scaled_outputs);  // each head is a part of what is concatenated
+  copy_to(wanted.scaled_outputs);
 }
 
 void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {

@@ -79,6 +79,7 @@ AttentionSpec checked_attention(const std::string& field, AttentionSpec spec, st
   if (spec.softcap != 0 && !std::isnormal(spec.softcap)) {
     refuse(field + ".softcap", "is " + ops::text_of(spec.softcap) + ", expected 0 or a normal number");
   }
+  check_enum(field + ".merge", spec.merge, Merge::gated_by_element);
   if (spec.rotary.dims != 0) {
     ops::check_rotary_spec(std::string(kNetworkName) + ": " + field + ".rotary", spec.rotary, spec.head_dim);
   }

@@ -228,4 +228,38 @@ class AttentionOperation final : public Operation {
   Slice log_sum_exp_;
 };
 
+// Heads [N, H · D] as the last product takes them: summed by their weights, or each after its gates. `by` are what
+// weights are the softmax of, or the gates before σ, a row for each token; without it all tokens share `logits`, or
+// weigh each head the same.
+class MergeOperation final : public Operation {
+ public:
+  MergeOperation(const AttentionSpec& spec, std::int64_t block, VectorParameter* logits, const Slice& heads,
+                 const Slice& by, const Slice& y)
+      : Operation(y, {heads, by}, gates(spec.merge) ? 0 : -1),
+        heads_(spec.heads),
+        gates_(gates(spec.merge)),
+        block_(block),
+        logits_(logits) {}
+
+  // Whether that is a product with gates, else a sum with weights.
+  [[nodiscard]] static bool gates(Merge merge) noexcept {
+    return merge == Merge::gated_by_head || merge == Merge::gated_by_element;
+  }
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
+  void reserve(Engine& engine, std::int64_t rows) const override;
+
+ private:
+  // Of those rows: of each, or one row for all.
+  [[nodiscard]] View<float, 2> weights(const GraphCall& call, const RowRange& rows, std::byte* memory) const;
+
+  std::int64_t heads_;
+  bool gates_;
+  std::int64_t block_;
+  VectorParameter* logits_;
+};
+
 }  // namespace headlight::layers

@@ -121,15 +121,40 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
 
   VectorParameter* const sinks =
       spec.sinks ? &graph_.parameters().add_vector({{name + ".sinks", {0, spec.heads}}}, 0.0f) : nullptr;
-  MatrixParameter& output = graph_.parameters().add_matrix(of_query, {{name + ".output.weight", {0, x.columns}}});
+  const bool is_sum = spec.merge != Merge::concatenate && !MergeOperation::gates(spec.merge);
+  MatrixParameter& output =
+      graph_.parameters().add_matrix(is_sum ? spec.head_dim : of_query, {{name + ".output.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(output, spec.output_bias);
-  const Slice joined = graph_.operations().add_value(of_query, {.from = &projection.matrix, .to = &output.matrix});
+  // Other merges compute with the heads.
+  handed_on =
+      spec.merge == Merge::concatenate ? HandedOn{.from = &projection.matrix, .to = &output.matrix} : HandedOn();
+  const Slice joined = graph_.operations().add_value(of_query, handed_on);
   graph_.add<AttentionOperation>(spec, part_, sinks, dropout(kSelfAttention), projected,
                                  graph_.operations().add_training_value(spec.heads), joined);
+  const Slice merged = merge(name, spec, x, joined);
   const Slice y = graph_.operations().add_value(x.columns);
-  graph_.add<ProductOperation>(output, output_bias, joined,
+  graph_.add<ProductOperation>(output, output_bias, merged,
                                ProductOperation::Epilogue{.dropout = dropout(kSelfOutput), .residual = added}, y);
   return y;
+}
+
+Slice Parts::merge(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& heads) {
+  if (spec.merge == Merge::concatenate) return heads;
+  const bool gates = MergeOperation::gates(spec.merge);
+  VectorParameter* logits = nullptr;
+  Slice by;
+  if (spec.merge == Merge::weighted) {
+    logits = &graph_.parameters().add_vector({{name + ".merge_logits", {0, spec.heads}}}, 0.0f);
+  } else if (spec.merge != Merge::average) {
+    const std::int64_t columns = spec.merge == Merge::gated_by_element ? heads.columns : spec.heads;
+    MatrixParameter& projection =
+        graph_.parameters().add_matrix(x.columns, {{name + (gates ? ".gate.weight" : ".merge.weight"), {0, columns}}});
+    by = graph_.operations().add_value(columns);
+    graph_.add<ProductOperation>(projection, nullptr, x, ProductOperation::Epilogue(), by);
+  }
+  const Slice merged = graph_.operations().add_value(gates ? heads.columns : spec.head_dim);
+  graph_.add<MergeOperation>(spec, part_, logits, heads, by, merged);
+  return merged;
 }
 
 Slice Parts::feed_forward(const std::string& name, const FeedForwardSpec& spec, const Slice& x, const Slice& added) {

@@ -37,6 +37,8 @@ class Parts {
   [[nodiscard]] Slice attention(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& added);
   [[nodiscard]] Slice heads(const std::string& name, const AttentionSpec& spec, MatrixParameter& projection,
                             const Slice& x);
+  // What the last product takes of the heads that x was attended to with.
+  [[nodiscard]] Slice merge(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& heads);
   [[nodiscard]] Slice feed_forward(const std::string& name, const FeedForwardSpec& spec, const Slice& x,
                                    const Slice& added);
 

@@ -61,6 +61,17 @@ void weigh_heads(Engine& engine, View<const float, 2> x, View<const float, 2> we
                  });
 }
 
+void scale_heads(Engine& engine, View<const float, 2> x, View<const float, 2> weights, View<float, 2> y) {
+  const std::int64_t heads = weights.extent(1), head_dim = x.extent(1) / heads;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const std::int64_t column = head * head_dim;
+    // A sum over one head.
+    weigh_heads(engine, {x.data + column, {x.extent(0), head_dim}, x.strides},
+                {weights.data + head, {weights.extent(0), 1}, weights.strides},
+                {y.data + column, {y.extent(0), head_dim}, y.strides});
+  }
+}
+
 void gate_heads(Engine& engine, View<const float, 2> x, View<const float, 2> gates, std::int64_t heads,
                 View<float, 2> y) {
   if (x.size() == 0) return;
