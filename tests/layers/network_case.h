@@ -68,6 +68,7 @@ inline AttentionSpec draw_attention(Random& random, std::int64_t width) {
   if (random.once_in(4)) attention.softcap = 3;
   attention.sinks = random.once_in(4);
   if (random.once_in(2)) attention.merge = static_cast<Merge>(random.integer(0, 5));
+  attention.orthogonal = random.once_in(4);
   return attention;
 }
 

@@ -48,6 +48,8 @@ struct AttentionSpec {
   float softcap = 0;   // 0: none; see AttentionOptions
   bool sinks = false;  // one more logit for each head, a parameter; see AttentionOptions
   Merge merge = Merge::concatenate;
+  // Whether initialize() draws W_q and W_k with orthonormal rows, so that heads begin in spaces at right angles.
+  bool orthogonal = false;
 
   // Whether all fields are equal.
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;

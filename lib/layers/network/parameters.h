@@ -16,6 +16,7 @@ namespace headlight::layers {
 struct NamedRows {
   std::string name;
   WeightMatrix::Rows rows;
+  bool is_orthogonal = false;  // at first
 };
 
 struct MatrixParameter {
@@ -48,6 +49,11 @@ class Parameters {
   MatrixParameter& add_matrix(std::int64_t columns, std::vector<NamedRows> parts, bool is_table = false);
   VectorParameter& add_vector(std::vector<NamedRows> parts, float first_value);
 
+  // What is added from here on gets its first values in that turn, behind those of lower ones.
+  void begin_turn(int turn) noexcept { turn_ = turn; }
+  // What is added from here on gets the first values that it had with one more parameter before it.
+  void skip_first_values() noexcept { ++order_.back().skipped; }
+
   void append_to(const std::string& prefix, std::vector<ParameterPlace>& list);
   [[nodiscard]] std::vector<ParameterShape> shapes() const;
   void initialize_from(Initializer& initializer);
@@ -61,12 +67,18 @@ class Parameters {
   struct Parameter {
     MatrixParameter* matrix;
     VectorParameter* vector;
+    int turn;
+    int skipped;  // how many of what follows are not there
   };
+
+  void add(MatrixParameter* matrix, VectorParameter* vector);
+  static void initialize(Initializer& initializer, const Parameter& parameter);
 
   bool has_memory_;
   std::deque<MatrixParameter> matrices_;
   std::deque<VectorParameter> vectors_;
   std::vector<Parameter> order_;  // in which they were added
+  int turn_ = 0;
 };
 
 }  // namespace headlight::layers

@@ -13,15 +13,14 @@ namespace {
 // The only dropout of the embeddings; those of blocks are of layers' Place.
 constexpr std::uint32_t kEmbeddings = 0;
 
-// Parameters side by side, each so many rows.
-std::vector<NamedRows> side_by_side(std::vector<std::pair<std::string, std::int64_t>> parts) {
-  std::vector<NamedRows> named;
+// Parameters of so many rows each, side by side.
+std::vector<NamedRows> side_by_side(std::vector<NamedRows> parts) {
   std::int64_t first = 0;
-  for (auto& [name, count] : parts) {
-    named.push_back({std::move(name), {first, count}});
-    first += count;
+  for (NamedRows& part : parts) {
+    part.rows.first = first;
+    first += part.rows.count;
   }
-  return named;
+  return parts;
 }
 
 }  // namespace
@@ -29,8 +28,10 @@ std::vector<NamedRows> side_by_side(std::vector<std::pair<std::string, std::int6
 Parts::NormParameters Parts::norm_parameters(const std::string& name, const NormSpec& spec, std::int64_t width) {
   if (!spec) return {};
   NormParameters made;
+  graph_.parameters().begin_turn(turn_ + 1);
   made.weight = &graph_.parameters().add_vector({{name + ".weight", {0, width}}}, spec.one_plus_weight ? 0.0f : 1.0f);
   if (spec.bias) made.bias = &graph_.parameters().add_vector({{name + ".bias", {0, width}}}, 0.0f);
+  graph_.parameters().begin_turn(turn_);
   return made;
 }
 
@@ -57,7 +58,7 @@ Slice Parts::norm(const std::string& name, const NormSpec& spec, const Slice& x,
 
 Slice Parts::embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec) {
   const auto table = [&](const char* part, std::int64_t rows) -> MatrixParameter* {
-    if (rows == 0) return nullptr;
+    if (rows == 0) return graph_.parameters().skip_first_values(), nullptr;
     return &graph_.parameters().add_matrix(width, {{name + "." + part + ".weight", {0, rows}}}, true);
   };
   EmbeddingOperation::Tables tables{};
@@ -106,10 +107,10 @@ Slice Parts::heads(const std::string& name, const AttentionSpec& spec, MatrixPar
 
 Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& added) {
   const std::int64_t of_query = spec.heads * spec.head_dim, of_key = spec.key_value_heads * spec.head_dim;
-  MatrixParameter& projection = graph_.parameters().add_matrix(
-      x.columns,
-      side_by_side(
-          {{name + ".query.weight", of_query}, {name + ".key.weight", of_key}, {name + ".value.weight", of_key}}));
+  MatrixParameter& projection =
+      graph_.parameters().add_matrix(x.columns, side_by_side({{name + ".query.weight", {0, of_query}, spec.orthogonal},
+                                                              {name + ".key.weight", {0, of_key}, spec.orthogonal},
+                                                              {name + ".value.weight", {0, of_key}}}));
   VectorParameter* const projection_bias = bias(projection, spec.input_bias);
   const bool changes = spec.query_norm || spec.key_norm || spec.rotary.dims > 0;
   HandedOn handed_on;
@@ -159,8 +160,8 @@ Slice Parts::merge(const std::string& name, const AttentionSpec& spec, const Sli
 
 Slice Parts::feed_forward(const std::string& name, const FeedForwardSpec& spec, const Slice& x, const Slice& added) {
   const std::int64_t hidden = spec.hidden_width;
-  std::vector<std::pair<std::string, std::int64_t>> inputs = {{name + ".up.weight", hidden}};
-  if (spec.gated) inputs.insert(inputs.begin(), {name + ".gate.weight", hidden});
+  std::vector<NamedRows> inputs = {{name + ".up.weight", {0, hidden}}};
+  if (spec.gated) inputs.insert(inputs.begin(), {name + ".gate.weight", {0, hidden}});
   MatrixParameter& input = graph_.parameters().add_matrix(x.columns, side_by_side(std::move(inputs)));
   VectorParameter* const input_bias = bias(input, spec.input_bias);
   MatrixParameter& down = graph_.parameters().add_matrix(hidden, {{name + ".down.weight", {0, x.columns}}});
@@ -229,14 +230,15 @@ Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& 
 
 void add_network(Graph& graph, const NetworkSpec& spec) {
   Parts parts(graph, spec.dropout);
-  parts.begin(spec.blocks.size());  // the embeddings' numbers stand behind those of all blocks
+  parts.begin(spec.blocks.size(), 0);  // the embeddings' numbers stand behind those of all blocks
   Slice x = parts.embedding("embeddings", spec.width, spec.embedding);
   for (std::size_t number = 0; number < spec.blocks.size(); ++number) {
     graph.operations().begin_block();
-    parts.begin(number);
+    parts.begin(number, 2 * static_cast<int>(number) + 2);
     x = parts.block("blocks." + std::to_string(number), spec.blocks[number], x);
     graph.operations().end_block();
   }
+  parts.begin(spec.blocks.size(), 0);
   static_cast<void>(parts.norm("norm", spec.last_norm, x));
   graph.finish();
 }

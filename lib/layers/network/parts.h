@@ -21,8 +21,13 @@ class Parts {
  public:
   Parts(Graph& graph, float dropout) noexcept : graph_(graph), dropout_(dropout) {}
 
-  // What follows belongs to the part of that number, for dropout: a block, or, behind the last one, the embeddings.
-  void begin(std::size_t part) noexcept { part_ = static_cast<std::uint32_t>(part); }
+  // What follows belongs to the part of that number, for dropout: a block, or, behind the last one, the embeddings. Its
+  // parameters get their first values as a TransformerEncoderLayer's do: those of products, then those of norms.
+  void begin(std::size_t part, int turn) noexcept {
+    part_ = static_cast<std::uint32_t>(part);
+    turn_ = turn;
+    graph_.parameters().begin_turn(turn);
+  }
 
   [[nodiscard]] Slice embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec);
   [[nodiscard]] Slice block(const std::string& name, const BlockSpec& spec, const Slice& x);
@@ -63,6 +68,7 @@ class Parts {
   Graph& graph_;
   float dropout_;
   std::uint32_t part_ = 0;
+  int turn_ = 0;  // of products' parameters
   std::vector<Angles> angles_;
 };
 
