@@ -18,7 +18,11 @@ NetworkSpec specification(const EncoderOptions& options) {
   const NormSpec norm = {NormKind::layer, options.layer_norm_epsilon, true};
   const bool post = options.norm == Norm::post;
   BlockSpec block;
-  block.attention = {.heads = options.heads, .input_bias = true, .output_bias = true, .merge = options.merge};
+  block.attention = {.heads = options.heads,
+                     .input_bias = true,
+                     .output_bias = true,
+                     .merge = options.merge,
+                     .orthogonal = options.orthogonal};
   block.feed_forward = {.hidden_width = options.feed_forward_width,
                         .activation = options.activation,
                         .input_bias = true,
@@ -49,8 +53,8 @@ struct Renamed {
 std::vector<Renamed> names(const EncoderOptions& options) {
   const bool post = options.norm == Norm::post;
   std::vector<Renamed> list = {{"embeddings.word.weight", "word_embeddings.weight"},
-                               {"embeddings.position.weight", "position_embeddings.weight"},
-                               {"embeddings.token_type.weight", "token_type_embeddings.weight"}};
+                               {"embeddings.position.weight", "position_embeddings.weight"}};
+  if (options.token_types > 0) list.push_back({"embeddings.token_type.weight", "token_type_embeddings.weight"});
   for (std::int64_t n = 0; n < options.layers; ++n) {
     const std::string block = "blocks." + std::to_string(n) + ".attention.";
     const std::string layer = "layers." + std::to_string(n) + ".self_attn.";
@@ -226,6 +230,71 @@ TEST_P(NetworkEncoderTest, TrainsWithTheSameBits) {
       EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
                             numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
           << name.network;
+    }
+  }
+}
+
+TEST(NetworkEncoder, BeginWithTheSameValues) {
+  for (const Merge merge : kMerges) {
+    for (const Norm norm : {Norm::post, Norm::pre}) {
+      EncoderOptions options = small(norm, 0, merge);
+      options.orthogonal = merge == Merge::concatenate || norm == Norm::pre;
+      options.token_types = norm == Norm::pre ? 0 : 2;
+      Encoder encoder(options);
+      Network network(specification(options));
+      encoder.initialize(7);
+      network.initialize(7);
+      const Weights of_encoder = encoder.weights(), of_network = network.weights();
+      for (const Renamed& name : names(options)) {
+        EXPECT_TRUE(same_bits(numbers(of_network.at(name.network).values),
+                              numbers(part_of(of_encoder.at(name.encoder).values, name))))
+            << name.network;
+      }
+    }
+  }
+}
+
+// Looks at heads, and asks something of them beside the loss.
+class Looker final : public HeadVisitor {
+ public:
+  void visit(Engine&, std::int64_t layer, View<const float, 3> outputs, View<float, 3> gradient) override {
+    seen.push_back(static_cast<float>(layer));
+    for (std::int64_t n = 0; n < outputs.extent(1); ++n) {
+      for (std::int64_t e = 0; e < outputs.extent(2); ++e) {
+        seen.push_back(outputs(0, n, e));
+        seen.push_back(gradient(0, n, e));
+        gradient(0, n, e) += outputs(0, n, e) / 8;
+      }
+    }
+  }
+  std::vector<float> seen;
+};
+
+TEST_P(NetworkEncoderTest, ShowsTheSameHeadsOnTheWayBack) {
+  Engine engine(options(2));
+  Random random(4);
+  for (const Merge merge : kMerges) {
+    for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input}) {
+      Pair pair(small(Norm::pre, 0.1f, merge), random);
+      const Tokens tokens(random, 30, {20, 5});
+      const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
+      Looker of_encoder, of_network;
+      const auto train = [&](auto& model, Looker& looker) {
+        Tensor<float, 2> hidden(by.shape());
+        SavedState saved(checkpoint);
+        model.set_training(true);
+        model.forward(engine, tokens.input(), hidden.view(), saved, TrainingStep());
+        model.backward(engine, tokens.input(), saved, by.view(), &looker);
+      };
+      train(pair.encoder, of_encoder);
+      train(pair.network, of_network);
+      EXPECT_EQ(of_network.seen.size(), std::size_t{2 * (1 + 2 * 25 * 24)});
+      EXPECT_TRUE(same_bits(numbers(of_network.seen), numbers(of_encoder.seen))) << name(merge);
+      for (const Renamed& name : names(pair.encoder.options())) {
+        EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
+                              numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
+            << name.network;
+      }
     }
   }
 }

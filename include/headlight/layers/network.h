@@ -62,8 +62,10 @@ class HEADLIGHT_API Network : public Layer {
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                const TrainingStep& step = {}) const;
   // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
+  // `visitor`, where given, looks at the heads of every block on the way, from the last to the first: outputs and
+  // gradients are [1, N, heads · head_dim], before weights or gates.
   void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
-                View<const float, 2> hidden_gradient);
+                View<const float, 2> hidden_gradient, HeadVisitor* visitor = nullptr);
 
   // What forward() takes from the engine for that many tokens; and taking it now, so that not even the first call
   // allocates.

@@ -166,6 +166,7 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   };
   TypedAttentionGradients gradients = {gradient(query), gradient(key), gradient(value)};
   if (sinks_ != nullptr) gradients.sinks = {sinks_->gradient.data(), {spec_.heads}};
+  call.show_heads(block_, call.floats(output(), rows), call.gradient(output(), rows));
   attention_backward(call.engine(), kept(query), kept(key), kept(value), kept(output()), log_sum_exp(call),
                      gradient(output()), gradients, options(call));
 }

@@ -40,7 +40,7 @@ class Graph {
   };
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const Training& training) const;
   void backward(Engine& engine, const EncoderInput& input, const Training& training,
-                View<const float, 2> hidden_gradient);
+                View<const float, 2> hidden_gradient, HeadVisitor* visitor);
   [[nodiscard]] std::size_t kept_bytes(bool keeps_blocks, std::int64_t tokens) const noexcept {
     return training_.kept_bytes(keeps_blocks, tokens);
   }

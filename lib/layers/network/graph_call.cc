@@ -66,6 +66,12 @@ View<float, 2> GraphCall::gradient(const Slice& slice, const RowRange& rows) con
   return {first + slice.first, {rows.count, slice.columns}, {distance, 1}};
 }
 
+void GraphCall::show_heads(std::int64_t block, View<const float, 2> outputs, View<float, 2> gradient) const {
+  if (outputs_.visitor != nullptr) {
+    outputs_.visitor->visit(engine_, block, one_sample(outputs), one_sample(gradient));
+  }
+}
+
 // Each part of a network counts as a layer of the step.
 Dropout GraphCall::dropout(const DropoutPlace& place) const noexcept {
   if (!is_training() || place.probability == 0) return {};

@@ -39,7 +39,7 @@ void Graph::run_backward(const GraphCall& call, const OperationRange& some) cons
 }
 
 void Graph::backward(Engine& engine, const EncoderInput& input, const Training& training,
-                     View<const float, 2> hidden_gradient) {
+                     View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
   const std::int64_t tokens = hidden_gradient.extent(0), width = hidden_gradient.extent(1);
   const bool keeps = training.keeps_blocks;
   const runtime::Scratch gradients(engine, training_.gradient_bytes(tokens, rows_at_once(tokens)), kNetworkName);
@@ -56,7 +56,7 @@ void Graph::backward(Engine& engine, const EncoderInput& input, const Training& 
                             .kept = training.kept,
                             .kept_of_block = keeps ? nullptr : of_block.data(),
                             .gradients = gradients.data()};
-  const GraphCall call(engine, *this, input, hidden, lent, buffers, training.step, {});
+  const GraphCall call(engine, *this, input, hidden, lent, buffers, training.step, {.visitor = visitor});
   const RowRange all = call.all_rows();
   ops::scale_rows(engine, hidden_gradient, 1.0f, {}, call.gradient(operations_[operations_.size() - 1].output(), all));
   if (keeps || blocks() == 0) return run_backward(call, operations_.all());

@@ -119,7 +119,7 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 }
 
 void Network::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
-                       View<const float, 2> hidden_gradient) {
+                       View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   layers::check_saved(layers::kNetworkName, saved, this, made_with(), {tokens, 0, 0});
   check(input, "hidden_gradient", hidden_gradient);
@@ -129,7 +129,7 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
   state_->graph.parameters().check_training();
   if (tokens > 0) {
     state_->graph.backward(engine, input, {layers::keeps_linear(saved.checkpoint()), saved.data(), saved.call().step},
-                           hidden_gradient);
+                           hidden_gradient, visitor);
   }
 }
 

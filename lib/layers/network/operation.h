@@ -41,10 +41,11 @@ struct GraphMemory {
   std::byte* gradients = nullptr;      // on the way back
 };
 
-// What a forward pass writes out of layers.
+// What a pass shows of layers.
 struct LayerOutputs {
   std::span<const LayerProbabilities> probabilities{};
   std::span<const LayerHeads> heads{};
+  HeadVisitor* visitor = nullptr;  // on the way back, or none
 };
 
 // A pass, as operations see it.
@@ -76,6 +77,8 @@ class GraphCall {
   [[nodiscard]] LayerHeads heads(std::int64_t block) const noexcept;
   // On the way back: the gradient of those rows.
   [[nodiscard]] View<float, 2> gradient(const Slice& slice, const RowRange& rows) const noexcept;
+  // The heads of a block and their gradient, to whoever looks at them.
+  void show_heads(std::int64_t block, View<const float, 2> outputs, View<float, 2> gradient) const;
   // What is dropped there in this step; nothing outside of training.
   [[nodiscard]] Dropout dropout(const DropoutPlace& place) const noexcept;
 
