@@ -219,6 +219,7 @@ struct WeightMatrix::State {
   Isa covered_by = Isa::scalar;           // the instruction set whose copies hold every row, where nothing else does
   NumberType type = NumberType::float32;  // of all copies
   bool is_shown = false;
+  bool keeps_rows = false;     // of its own, whatever panels hold
   layers::LentRows once_lent;  // where somebody may look still, though the matrix has rows of its own now
   bool is_open = false;        // and so with rows of its own
   Tensor<float, 2> gradient;
@@ -249,12 +250,12 @@ const PackedMatrix* WeightMatrix::packed(Engine& engine, Rows which) const {
   if (const Copy* found = state.find(isa, which)) return &found->matrix;
 
   std::unique_ptr<Copy> made = state.pack(engine, which);
-  state.lent.let_go(which);
+  if (!state.keeps_rows) state.lent.let_go(which);
   const std::scoped_lock lock(state.mutex);
   if (const Copy* found = state.find(isa, which)) return &found->matrix;  // another thread was faster
   made->next = state.first.load(std::memory_order_relaxed);
   state.first.store(made.get(), std::memory_order_release);
-  if (state.own != nullptr && may_move() && state.is_covered(isa)) {
+  if (state.own != nullptr && !state.keeps_rows && may_move() && state.is_covered(isa)) {
     state.covered_by = isa;
     state.own = nullptr;
   }
@@ -335,6 +336,10 @@ void WeightMatrix::read(Rows some, float* to) const noexcept {
 
 bool WeightMatrix::may_move() const noexcept {
   return state_ == nullptr || (!state_->is_shown && state_->gradient.data() == nullptr);
+}
+
+void WeightMatrix::keep_rows() noexcept {
+  if (state_ != nullptr) state_->keeps_rows = true;
 }
 
 void WeightMatrix::set_open(bool open) noexcept {

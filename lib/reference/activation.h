@@ -30,6 +30,17 @@ Scalar gelu_tanh(Scalar x) {
   return x / 2 * (1 + std::tanh(inner));
 }
 
+// cap · tanh(factor · x / cap), and its derivative.
+template <class Scalar>
+Scalar soft_cap(Scalar factor, Scalar cap, Scalar x) {
+  return cap * std::tanh(factor * x / cap);
+}
+template <class Scalar>
+Scalar soft_cap_derivative(Scalar factor, Scalar cap, Scalar x) {
+  const Scalar of_cosh = 1 / std::cosh(factor * x / cap);
+  return factor * of_cosh * of_cosh;
+}
+
 // x / (1 + e⁻ˣ)
 template <class Scalar>
 Scalar silu(Scalar x) {

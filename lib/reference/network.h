@@ -48,6 +48,18 @@ class Network {
     return norm("norm", spec_.last_norm, x);
   }
 
+  // [L, vocabulary] of hidden states [L, E]
+  [[nodiscard]] Tensor<Scalar, 2> logits(const Tensor<Scalar, 2>& hidden) const {
+    const LogitsSpec& spec = spec_.logits;
+    const bool tied = spec.weight == LogitsSpec::Weight::word_embeddings;
+    const View<const Scalar, 2> weight = weights_.matrix(tied ? "embeddings.word.weight" : "logits.weight");
+    Tensor<Scalar, 2> y({hidden.view().extent(0), weight.extent(0)});
+    linear<Scalar>(hidden.view(), weight, weights_.vector("logits.bias"), y.view());
+    const auto factor = static_cast<Scalar>(spec.factor), cap = static_cast<Scalar>(spec.cap);
+    for (Scalar& number : y) number = cap > 0 ? soft_cap(factor, cap, number) : factor * number;
+    return y;
+  }
+
  private:
   using Rows = Tensor<Scalar, 2>;
 

@@ -9,6 +9,7 @@
 #include "layers/encoder_twin.h"
 #include "layers/twins.h"
 #include "reference/network.h"
+#include "support/compare.h"
 #include "support/random.h"
 
 namespace headlight::test {
@@ -92,6 +93,15 @@ inline FeedForwardSpec draw_feed_forward(Random& random) {
   return spec;
 }
 
+inline LogitsSpec draw_logits(Random& random) {
+  LogitsSpec spec;
+  spec.weight = static_cast<LogitsSpec::Weight>(random.integer(0, 2));
+  spec.bias = random.once_in(2);
+  if (random.once_in(2)) spec.factor = 0.5f;
+  if (random.once_in(2)) spec.cap = 2;
+  return spec;
+}
+
 inline NetworkSpec draw_network(Random& random) {
   NetworkSpec spec;
   spec.width = random.integer(1, 24);
@@ -111,7 +121,19 @@ inline NetworkSpec draw_network(Random& random) {
     spec.blocks.push_back(block);
   }
   spec.last_norm = draw_norm(random);
+  spec.logits = draw_logits(random);
   return spec;
+}
+
+// Its weights, each moved by a unit roundoff up or down: how far that moves hidden states tells how much a network
+// magnifies roundings, such as one that normalises two numbers that are nearly the same.
+inline TwinWeights<double> moved_weights(const Network& network, Random& random) {
+  const Weights weights = network.weights();
+  TwinWeights<double> moved(weights);
+  for (const auto& [name, weight] : weights) {
+    for (double& value : moved.values(name)) value *= 1 + (random.once_in(2) ? kUnitRoundoff : -kUnitRoundoff);
+  }
+  return moved;
 }
 
 // The hidden states [L, E] of one sequence.
@@ -119,6 +141,13 @@ template <class Scalar>
 Tensor<Scalar, 2> network_twin(const NetworkSpec& spec, const TwinWeights<Scalar>& weights, const Tokens& tokens) {
   return reference::Network<Scalar, TwinWeights<Scalar>>(spec, weights)(tokens.ids, tokens.positions,
                                                                         tokens.token_types);
+}
+
+// [L, vocabulary] of hidden states.
+template <class Scalar>
+Tensor<Scalar, 2> logits_twin(const NetworkSpec& spec, const TwinWeights<Scalar>& weights,
+                              const Tensor<Scalar, 2>& hidden) {
+  return reference::Network<Scalar, TwinWeights<Scalar>>(spec, weights).logits(hidden);
 }
 
 }  // namespace headlight::test

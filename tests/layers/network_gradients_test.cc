@@ -22,20 +22,33 @@ struct Case {
     network.set_training(true);
     hidden = Tensor<float, 2>({tokens.count(), network.spec().width});
     weights = random.uniform_tensor<2>(hidden.shape());
+    logits_weights = random.uniform_tensor<2>({tokens.count(), network.spec().embedding.vocabulary});
   }
 
   void run(Engine& engine, SavedState& saved) {
     network.forward(engine, tokens.input(), hidden.view(), saved);
-    network.backward(engine, tokens.input(), saved, weights.view());
+    Tensor<float, 2> gradient(hidden.shape());
+    if (network.spec().logits) {
+      Tensor<float, 2> logits(logits_weights.shape()), logits_gradient(logits.shape());
+      std::copy(logits_weights.begin(), logits_weights.end(), logits_gradient.begin());
+      network.logits(engine, hidden.view(), logits.view());
+      network.logits_backward(engine, hidden.view(), logits.view(), logits_gradient.view(), gradient.view());
+    }
+    for (std::int64_t i = 0; i < gradient.size(); ++i) gradient.data()[i] += weights.data()[i];
+    network.backward(engine, tokens.input(), saved, gradient.view());
   }
 
-  // Σ hidden ∘ weights of the twin.
+  // Σ hidden ∘ weights of the twin, and the same of logits.
   [[nodiscard]] double loss(const TwinWeights<double>& twin) const {
     double sum = 0;
     for (std::size_t s = 0; s + 1 < tokens.offsets.size(); ++s) {
       const Tensor<double, 2> rows = network_twin(network.spec(), twin, tokens.only(s));
       const float* const by = weights.data() + tokens.offsets[s] * network.spec().width;
       for (std::int64_t i = 0; i < rows.size(); ++i) sum += rows.data()[i] * static_cast<double>(by[i]);
+      if (!network.spec().logits) continue;
+      const Tensor<double, 2> logits = logits_twin(network.spec(), twin, rows);
+      const float* const by_logits = &logits_weights(tokens.offsets[s], 0);
+      for (std::int64_t i = 0; i < logits.size(); ++i) sum += logits.data()[i] * static_cast<double>(by_logits[i]);
     }
     return sum;
   }
@@ -44,6 +57,7 @@ struct Case {
   Tokens tokens;
   Tensor<float, 2> hidden;
   Tensor<float, 2> weights;
+  Tensor<float, 2> logits_weights;
 };
 
 double norm_of(std::span<const float> values) {

@@ -34,6 +34,7 @@ struct ParameterShape {
 //   blocks.N.feed_forward.{before,after,sum}.{weight,bias} [E]
 //   blocks.N.feed_forward.{gate,up}.{weight,bias} [F, E], .down [E, F]
 //   norm.{weight,bias} [E]
+//   logits.{weight,bias} [vocabulary, E]
 class HEADLIGHT_API Network : public Layer {
  public:
   // Throws std::invalid_argument naming the field for sizes that do not fit together, OutOfMemory. A network that was
@@ -67,8 +68,18 @@ class HEADLIGHT_API Network : public Layer {
   void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
                 View<const float, 2> hidden_gradient, HeadVisitor* visitor = nullptr);
 
-  // What forward() takes from the engine for that many tokens; and taking it now, so that not even the first call
-  // allocates.
+  // logits [N, vocabulary] of rows of hidden states [N, E], all that a forward pass gave or some of them; see
+  // LogitsSpec. Throws std::invalid_argument where the specification asks for no logits, or for views of other shapes
+  // or that overlap.
+  void logits(Engine& engine, View<const float, 2> hidden, View<float, 2> logits) const;
+  // From the gradient of those logits [N, vocabulary], which is overwritten where there is a factor or a cap, that of
+  // the rows [N, E], and those of W and b, which are added to. `logits` are read where there is a cap, and need not be
+  // given where there is none. hidden_gradient may be hidden itself.
+  void logits_backward(Engine& engine, View<const float, 2> hidden, View<const float, 2> logits,
+                       View<float, 2> logits_gradient, View<float, 2> hidden_gradient);
+
+  // What forward(), and logits() of as many rows, take from the engine for that many tokens; and taking it now, so that
+  // not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 
@@ -83,6 +94,8 @@ class HEADLIGHT_API Network : public Layer {
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Network"; }
   void check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden) const;
+  void check_logits(const View<const float, 2>& hidden, std::string_view name,
+                    const View<const float, 2>& logits) const;
   [[nodiscard]] std::array<std::int64_t, 12> made_with() const noexcept;
 
   std::unique_ptr<State> state_;

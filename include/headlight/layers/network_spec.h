@@ -44,10 +44,10 @@ struct AttentionSpec {
   // A token sees those at most so many positions before and after it; −1: no limit.
   std::int64_t window_before = -1;
   std::int64_t window_after = -1;
-  float scale = 0;     // 0: 1 / √head_dim
-  float softcap = 0;   // 0: none; see AttentionOptions
-  bool sinks = false;  // one more logit for each head, a parameter; see AttentionOptions
-  Merge merge = Merge::concatenate;
+  float scale = 0;                   // 0: 1 / √head_dim
+  float softcap = 0;                 // 0: none; see AttentionOptions
+  bool sinks = false;                // one more logit for each head, a parameter; see AttentionOptions
+  Merge merge = Merge::concatenate;  // how heads become one again
   // Whether initialize() draws W_q and W_k with orthonormal rows, so that heads begin in spaces at right angles.
   bool orthogonal = false;
 
@@ -105,12 +105,32 @@ struct EmbeddingSpec {
   friend bool operator==(const EmbeddingSpec&, const EmbeddingSpec&) = default;
 };
 
+// logits = f · (hidden Wᵀ + b), or with a cap c · tanh(f · (hidden Wᵀ + b) / c) (Gemma 2); W [vocabulary, E].
+struct LogitsSpec {
+  // Where W is.
+  enum class Weight : std::uint8_t {
+    none,             // there are no logits
+    word_embeddings,  // it is the table of words (Press & Wolf 2017)
+    own               // a parameter beside that
+  };
+  Weight weight = Weight::none;  // which of these
+  bool bias = false;             // b
+  float factor = 1;              // f
+  float cap = 0;                 // c; 0: none
+
+  // Whether there are any.
+  [[nodiscard]] explicit operator bool() const noexcept { return weight != Weight::none; }
+  // Whether all fields are equal.
+  friend bool operator==(const LogitsSpec&, const LogitsSpec&) = default;
+};
+
 // A network: blocks between embeddings and a norm.
 struct NetworkSpec {
   std::int64_t width = 0;           // E
   EmbeddingSpec embedding{};        // what the first block reads
   std::vector<BlockSpec> blocks{};  // in order
   NormSpec last_norm{};             // behind the last block
+  LogitsSpec logits{};              // of hidden states
   // In training: of the embeddings, the softmax weights, the output of each part (before its norm `after`), and hidden
   // activations.
   float dropout = 0;

@@ -96,6 +96,8 @@ class HEADLIGHT_API WeightMatrix {
   [[nodiscard]] bool is_borrowed() const noexcept;
   // Copies some rows out, wherever they lie.
   void read(Rows rows, float* to) const noexcept;
+  // From now on its rows stay beside panels: those of a table that products read, too.
+  void keep_rows() noexcept;
   // Open: whoever holds what own() gave may write there, so that no panels are made.
   void set_open(bool open) noexcept;
 

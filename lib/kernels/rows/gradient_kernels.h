@@ -54,6 +54,10 @@ struct RowGradientKernels {
                     const float* out_gradient, float* x_gradient, std::int64_t x_gradient_stride,
                     bool l2_normalize) noexcept;
   void (*cross_entropy)(const CrossEntropyArguments& arguments) noexcept;
+  // x_gradient = slope · (1 − (y / cap)²) · y_gradient, y as RowKernels::cap gave it and slope = factor · cap there.
+  // x_gradient may be either input.
+  void (*cap)(float slope, float cap, Rows<const float> y, Rows<const float> y_gradient, Rows<float> x_gradient,
+              std::int64_t rows, std::int64_t columns) noexcept;
 };
 
 }  // namespace headlight::kernels

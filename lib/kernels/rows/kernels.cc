@@ -2,6 +2,7 @@
 #include "kernels/rows/kernels.h"
 
 #include "kernels/rows/activation-inl.h"
+#include "kernels/rows/cap-inl.h"
 #include "kernels/rows/centre-inl.h"
 #include "kernels/rows/dropout-inl.h"
 #include "kernels/rows/entropy-inl.h"
@@ -15,8 +16,8 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 extern const kernels::RowKernels row_kernels;
-const kernels::RowKernels row_kernels = {softmax,       layer_norm, activate,    embed,        mean_pool,
-                                         dropout,       entropies,  weight_rows, near_mean,    shift_rows,
-                                         centre_kernel, rms_norm,   head_rows,   multiply_rows};
+const kernels::RowKernels row_kernels = {softmax,       layer_norm, activate,    embed,         mean_pool,
+                                         dropout,       entropies,  weight_rows, near_mean,     shift_rows,
+                                         centre_kernel, rms_norm,   head_rows,   multiply_rows, cap_rows};
 
 }  // namespace headlight::HEADLIGHT_TARGET

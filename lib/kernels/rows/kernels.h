@@ -155,6 +155,9 @@ struct RowKernels {
   // y = a · b, element by element; all [rows, columns].
   void (*multiply)(Rows<const float> a, Rows<const float> b, Rows<float> y, std::int64_t rows,
                    std::int64_t columns) noexcept;
+  // y = cap · tanh(factor · x); x, y [rows, columns].
+  void (*cap)(float factor, float cap, Rows<const float> x, Rows<float> y, std::int64_t rows,
+              std::int64_t columns) noexcept;
 };
 
 }  // namespace headlight::kernels

@@ -101,6 +101,16 @@ void check_feed_forward(const std::string& field, const FeedForwardSpec& spec) {
   check_enum(field + ".activation", spec.activation, kLastActivation);
 }
 
+void check_logits(const LogitsSpec& spec) {
+  check_enum("logits.weight", spec.weight, LogitsSpec::Weight::own);
+  if (!std::isfinite(spec.factor)) {
+    refuse("logits.factor", "is " + ops::text_of(spec.factor) + ", expected a finite number");
+  }
+  if (spec.cap != 0 && !(spec.cap > 0 && std::isnormal(spec.cap))) {
+    refuse("logits.cap", "is " + ops::text_of(spec.cap) + ", expected 0 or a positive normal number");
+  }
+}
+
 }  // namespace
 
 NetworkSpec checked(const NetworkSpec& given) {
@@ -115,6 +125,7 @@ NetworkSpec checked(const NetworkSpec& given) {
     refuse("embedding.scale", "is " + ops::text_of(spec.embedding.scale) + ", expected a finite number");
   }
   check_norm("last_norm", spec.last_norm);
+  check_logits(spec.logits);
   static_cast<void>(probability(kNetworkName, "dropout", spec.dropout));
   for (std::size_t number = 0; number < spec.blocks.size(); ++number) {
     const std::string field = "blocks[" + std::to_string(number) + "]";

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "layers/gradient_places.h"
 #include "layers/layer_names.h"
 #include "layers/layer_outputs.h"
 #include "layers/network/graph.h"
@@ -37,17 +38,18 @@ struct Network::State {
   NetworkSpec spec;
   bool turns = false;  // whether any block turns its heads
   layers::Graph graph;
+  layers::Logits logits;
 };
 
 Network::Network(const NetworkSpec& spec) : state_(std::make_unique<State>()) {
   state_->spec = layers::checked(spec);
   for (const BlockSpec& block : state_->spec.blocks) state_->turns |= block.attention.rotary.dims > 0;
-  layers::add_network(state_->graph, state_->spec);
+  state_->logits = layers::add_network(state_->graph, state_->spec);
 }
 
 std::vector<ParameterShape> Network::parameter_shapes(const NetworkSpec& spec) {
   layers::Graph graph(false);
-  layers::add_network(graph, layers::checked(spec));
+  static_cast<void>(layers::add_network(graph, layers::checked(spec)));
   return graph.parameters().shapes();
 }
 
@@ -133,6 +135,37 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
   }
 }
 
+// That there are logits, and the shapes of both.
+void Network::check_logits(const View<const float, 2>& hidden, std::string_view name,
+                           const View<const float, 2>& logits) const {
+  if (!state_->spec.logits) ops::fail(layers::kNetworkName, "has no logits, expected NetworkSpec::logits with them");
+  const ops::Extent hidden_extent = ops::check_view(layers::kNetworkName, "hidden", hidden);
+  const std::array<std::int64_t, 2> of_hidden = {-1, state_->spec.width};
+  ops::check_shape(layers::kNetworkName, "hidden", hidden.shape, of_hidden, "[N, E]");
+  const ops::Extent extent = ops::check_view(layers::kNetworkName, name, logits);
+  const std::array<std::int64_t, 2> of_logits = {hidden.extent(0), state_->spec.embedding.vocabulary};
+  ops::check_shape(layers::kNetworkName, name, logits.shape, of_logits, "[N, vocabulary]");
+  ops::check_disjoint(layers::kNetworkName, name, extent, "hidden", hidden_extent);
+}
+
+void Network::logits(Engine& engine, View<const float, 2> hidden, View<float, 2> logits) const {
+  check_logits(hidden, "logits", logits);
+  ops::check_no_self_overlap(layers::kNetworkName, "logits", logits.shape, logits.strides);
+  if (hidden.extent(0) > 0) state_->logits.forward(engine, hidden, logits);
+}
+
+void Network::logits_backward(Engine& engine, View<const float, 2> hidden, View<const float, 2> logits,
+                              View<float, 2> logits_gradient, View<float, 2> hidden_gradient) {
+  check_logits(hidden, "logits_gradient", logits_gradient);
+  if (state_->spec.logits.cap > 0) check_logits(hidden, "logits", logits);
+  ops::check_shape(layers::kNetworkName, "hidden_gradient", hidden_gradient.shape, hidden.shape, "[N, E]");
+  layers::GradientPlace(layers::kNetworkName, "hidden_gradient", hidden_gradient)
+      .same_as_or_apart_from("hidden", hidden)
+      .apart_from("logits_gradient", logits_gradient);
+  state_->graph.parameters().check_training();
+  if (hidden.extent(0) > 0) state_->logits.backward(engine, hidden, logits, logits_gradient, hidden_gradient);
+}
+
 // What decides how memory is laid out.
 std::array<std::int64_t, 12> Network::made_with() const noexcept {
   return {state_->spec.width, static_cast<std::int64_t>(state_->spec.blocks.size()), state_->graph.layout()};
@@ -140,12 +173,13 @@ std::array<std::int64_t, 12> Network::made_with() const noexcept {
 
 std::size_t Network::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
-  return state_->graph.workspace_bytes(engine, tokens);
+  return std::max(state_->graph.workspace_bytes(engine, tokens), state_->logits.workspace_bytes(engine, tokens));
 }
 
 void Network::reserve(Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
   state_->graph.reserve(engine, tokens);
+  state_->logits.reserve(engine, tokens);
 }
 
 void Network::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list, const Weights*) {

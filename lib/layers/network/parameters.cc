@@ -94,7 +94,7 @@ void Parameters::initialize(Initializer& initializer, const Parameter& parameter
 
 void Parameters::set_open(bool open) noexcept {
   for (MatrixParameter& parameter : matrices_) {
-    if (!parameter.is_table) parameter.matrix.set_open(open);
+    if (!parameter.is_table || parameter.is_multiplied) parameter.matrix.set_open(open);
   }
 }
 

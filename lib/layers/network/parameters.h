@@ -23,7 +23,8 @@ struct MatrixParameter {
   WeightMatrix matrix;
   std::int64_t columns;
   std::vector<NamedRows> parts;
-  bool is_table;  // of embeddings
+  bool is_table;               // of embeddings
+  bool is_multiplied = false;  // a table whose rows a product reads, too
 };
 
 struct VectorParameter {

@@ -62,7 +62,7 @@ Slice Parts::embedding(const std::string& name, std::int64_t width, const Embedd
     return &graph_.parameters().add_matrix(width, {{name + "." + part + ".weight", {0, rows}}}, true);
   };
   EmbeddingOperation::Tables tables{};
-  tables.word = table("word", spec.vocabulary);
+  tables.word = words_ = table("word", spec.vocabulary);
   tables.position = table("position", spec.positions);
   tables.token_type = table("token_type", spec.token_types);
   Slice x = graph_.operations().add_value(width);
@@ -77,6 +77,21 @@ Slice Parts::embedding(const std::string& name, std::int64_t width, const Embedd
   const Slice y = graph_.operations().add_value(width);
   graph_.add<DropoutOperation>(dropout(kEmbeddings), x, y);
   return y;
+}
+
+Logits Parts::logits(const std::string& name, std::int64_t width, const EmbeddingSpec& embedding,
+                     const LogitsSpec& spec) {
+  if (!spec) return {};
+  Logits made = {.weight = words_, .factor = spec.factor, .cap = spec.cap};
+  const std::vector<NamedRows> rows = {{name + ".weight", {0, embedding.vocabulary}}};
+  if (spec.weight == LogitsSpec::Weight::own) {
+    made.weight = &graph_.parameters().add_matrix(width, rows);
+  } else {
+    words_->is_multiplied = true;
+    words_->matrix.keep_rows();
+  }
+  if (spec.bias) made.bias = &graph_.parameters().add_vector({{name + ".bias", rows.front().rows}}, 0.0f);
+  return made;
 }
 
 Slice Parts::angles(const RotarySpec& spec, std::int64_t head_dim) {
@@ -228,7 +243,7 @@ Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& 
   return y;
 }
 
-void add_network(Graph& graph, const NetworkSpec& spec) {
+Logits add_network(Graph& graph, const NetworkSpec& spec) {
   Parts parts(graph, spec.dropout);
   parts.begin(spec.blocks.size(), 0);  // the embeddings' numbers stand behind those of all blocks
   Slice x = parts.embedding("embeddings", spec.width, spec.embedding);
@@ -241,6 +256,8 @@ void add_network(Graph& graph, const NetworkSpec& spec) {
   parts.begin(spec.blocks.size(), 0);
   static_cast<void>(parts.norm("norm", spec.last_norm, x));
   graph.finish();
+  parts.begin(spec.blocks.size(), 2 * static_cast<int>(spec.blocks.size()) + 2);
+  return parts.logits("logits", spec.width, spec.embedding, spec.logits);
 }
 
 }  // namespace headlight::layers

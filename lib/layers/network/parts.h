@@ -7,14 +7,16 @@
 
 #include "headlight/layers/network_spec.h"
 #include "layers/network/graph.h"
+#include "layers/network/logits.h"
 
 namespace headlight::layers {
 
 // Throws std::invalid_argument naming the field where sizes do not fit together. The specification with every size set.
 [[nodiscard]] NetworkSpec checked(const NetworkSpec& spec);
 
-// Adds all of a checked specification, and finishes the graph. Throws OutOfMemory.
-void add_network(Graph& graph, const NetworkSpec& spec);
+// Adds all of a checked specification, and finishes the graph; and what logits are made with, which are no part of it.
+// Throws OutOfMemory.
+Logits add_network(Graph& graph, const NetworkSpec& spec);
 
 // Parts that parts consist of.
 class Parts {
@@ -31,6 +33,9 @@ class Parts {
 
   [[nodiscard]] Slice embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec);
   [[nodiscard]] Slice block(const std::string& name, const BlockSpec& spec, const Slice& x);
+  // Of the embeddings that there are.
+  [[nodiscard]] Logits logits(const std::string& name, std::int64_t width, const EmbeddingSpec& embedding,
+                              const LogitsSpec& spec);
   // norm(x) + added, where that is given; x itself where there is no norm (and nothing is added).
   [[nodiscard]] Slice norm(const std::string& name, const NormSpec& spec, const Slice& x, const Slice& added = {});
 
@@ -70,6 +75,7 @@ class Parts {
   std::uint32_t part_ = 0;
   int turn_ = 0;  // of products' parameters
   std::vector<Angles> angles_;
+  MatrixParameter* words_ = nullptr;  // the table
 };
 
 }  // namespace headlight::layers
