@@ -7,6 +7,7 @@
 #include "ops/attention/check.h"
 #include "ops/check.h"
 #include "ops/entry_name.h"
+#include "ops/offsets_check.h"
 
 namespace headlight::layers {
 
@@ -138,7 +139,6 @@ void check_heads(std::string_view owner, std::span<const LayerHeads> heads, std:
 }  // namespace
 
 void check_token_offsets(std::string_view owner, const EncoderInput& input, std::int64_t tokens) {
-  if (input.offsets.empty()) ops::fail(owner, "offsets is empty, expected [n + 1] entries from 0 to N");
   ops::check_offsets(owner, "offsets", input.offsets, tokens, "N");
 }
 

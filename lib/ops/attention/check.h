@@ -98,10 +98,6 @@ Extent check_kept_probabilities(std::string_view operation, const AttentionOptio
 // All that counts sequences, samples or heads. Most calls have none of it, and do not pay for looking at each.
 void check_lists(std::string_view operation, const AttentionOptions& options, const AttentionSizes& sizes);
 
-// offsets[0] = 0, ascending, and the last one `length`, the size of `axis`; there is at least one.
-void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
-                   std::int64_t length, std::string_view axis);
-
 // What errors call the fields of options.probabilities.
 struct ProbabilityNames {
   std::string_view rows = "probabilities.rows";

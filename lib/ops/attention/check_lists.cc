@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/attention/check.h"
+#include "ops/offsets_check.h"
 
 namespace headlight::ops {
 namespace {
@@ -96,19 +97,6 @@ void check_lists(std::string_view operation, const AttentionOptions& options, co
   for (std::size_t h = 0; h < options.sinks.size(); ++h) {
     if (options.sinks[h] < std::numeric_limits<float>::infinity()) continue;
     fail(operation, "sinks[", h, "] is ", text_of(options.sinks[h]), ", expected a number or -inf (none)");
-  }
-}
-
-void check_offsets(std::string_view operation, std::string_view name, std::span<const std::int64_t> offsets,
-                   std::int64_t length, std::string_view axis) {
-  if (offsets.front() != 0) fail(operation, name, "[0] is ", offsets.front(), ", expected 0");
-  for (std::size_t s = 1; s < offsets.size(); ++s) {
-    if (offsets[s] < offsets[s - 1]) {
-      fail(operation, name, "[", s, "] is ", offsets[s], ", less than the ", offsets[s - 1], " before it");
-    }
-  }
-  if (offsets.back() != length) {
-    fail(operation, name, " ends with ", offsets.back(), ", expected ", axis, " = ", length);
   }
 }
 

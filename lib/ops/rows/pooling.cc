@@ -2,7 +2,8 @@
 
 #include "headlight/normalization.h"
 #include "kernels/kernels.h"
-#include "ops/rows/offsets_check.h"
+#include "ops/check.h"
+#include "ops/offsets_check.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
 
@@ -18,7 +19,7 @@ void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int6
                bool l2_normalize) {
   const ops::Extent x_extent = ops::check_view(kName, "x", x);
   const ops::Extent out_extent = ops::check_view(kName, "out", out);
-  ops::check_offsets(kName, offsets, x.extent(0));
+  ops::check_offsets(kName, "offsets", offsets, x.extent(0), "N");
   const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x.extent(1)};
   ops::check_shape(kName, "out", out.shape, expected, "[n, E]");
   ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
@@ -44,7 +45,7 @@ void mean_pool_backward(Engine& engine, View<const float, 2> x, std::span<const 
   constexpr std::string_view kBackward = "mean_pool_backward";
   const ops::Extent out_extent = ops::check_view(kBackward, "out_gradient", out_gradient);
   const ops::Extent gradient_extent = ops::check_view(kBackward, "x_gradient", x_gradient);
-  ops::check_offsets(kBackward, offsets, x_gradient.extent(0));
+  ops::check_offsets(kBackward, "offsets", offsets, x_gradient.extent(0), "N");
   const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x_gradient.extent(1)};
   ops::check_shape(kBackward, "out_gradient", out_gradient.shape, expected, "[n, E]");
   ops::check_no_self_overlap(kBackward, "x_gradient", x_gradient.shape, x_gradient.strides);

@@ -5,7 +5,8 @@
 #include <numbers>
 
 #include "headlight/rotary.h"
-#include "ops/rows/offsets_check.h"
+#include "ops/check.h"
+#include "ops/offsets_check.h"
 #include "ops/rows/rotary_check.h"
 #include "runtime/costs.h"
 #include "runtime/parallel.h"
@@ -106,7 +107,7 @@ void check(const RotarySpec& spec, std::int64_t head_dim, std::span<const std::i
   const std::array<std::int64_t, 2> expected = {rows, rotary_columns(spec, head_dim)};
   const ops::Extent extent =
       ops::check_output(kName, "cosines_and_sines", table, expected, "[N, the numbers of a head that are turned]");
-  ops::check_offsets(kName, offsets, rows, "cosines_and_sines");
+  ops::check_offsets(kName, "offsets", offsets, rows, "N");
   ops::check_disjoint(kName, "cosines_and_sines", extent, "positions", ops::extent_of(positions));
   ops::check_disjoint(kName, "cosines_and_sines", extent, "offsets", ops::extent_of(offsets));
   for (std::size_t n = 0; n < positions.size(); ++n) {

@@ -91,10 +91,10 @@ TEST(PoolingArguments, AreNamedWhenTheyAreWrong) {
   const auto with = [&](std::vector<std::int64_t> offsets) {
     return refusal([&] { mean_pool(engine, x.view(), offsets, out.view(), false); });
   };
-  EXPECT_EQ(with({}), "mean_pool: offsets is empty, expected [n + 1] entries");
-  EXPECT_EQ(with({1, 2, 4}), "mean_pool: offsets begins with 1, expected 0");
-  EXPECT_EQ(with({0, 3, 2}), "mean_pool: offsets[2] is 2, expected at least 3 (the one before)");
-  EXPECT_EQ(with({0, 2, 5}), "mean_pool: offsets ends with 5, expected 4 (the rows of x)");
+  EXPECT_EQ(with({}), "mean_pool: offsets is empty, expected [n + 1] entries from 0 to N");
+  EXPECT_EQ(with({1, 2, 4}), "mean_pool: offsets[0] is 1, expected 0");
+  EXPECT_EQ(with({0, 3, 2}), "mean_pool: offsets[2] is 2, less than the 3 before it");
+  EXPECT_EQ(with({0, 2, 5}), "mean_pool: offsets ends with 5, expected N = 4");
   EXPECT_EQ(with({0, 4}), "mean_pool: out has shape [2, 6], expected [1, 6] ([n, E])");
   std::vector<std::int64_t> offsets = {0, 3, 4};
   const View<float, 2> over_offsets(reinterpret_cast<float*>(offsets.data() + 2), {2, 1});

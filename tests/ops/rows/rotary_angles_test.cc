@@ -151,7 +151,7 @@ TEST_F(RotaryArguments, OfRowsAreNamed) {
   EXPECT_EQ(refused({.dims = 4}), "rotary_angles: positions[1] is 9007199254740992, expected 0 to 2^53 - 1");
   positions_[1] = 1;
   offsets_[1] = 2;
-  EXPECT_EQ(refused({.dims = 4}), "rotary_angles: offsets ends with 2, expected 3 (the rows of cosines_and_sines)");
+  EXPECT_EQ(refused({.dims = 4}), "rotary_angles: offsets ends with 2, expected N = 3");
 }
 
 }  // namespace headlight::test::rotary_angles_test
