@@ -66,6 +66,20 @@ auto vectors_into(Engine& engine, const ModelOptions& options, const EmbedOption
   };
 }
 
+// Of ids and places that were checked.
+void encode_rows(Engine& engine, const TextNetwork& network, Workspace& workspace, View<const std::int64_t, 2> ids,
+                 View<const std::int64_t, 2> mask, View<float, 3> out) {
+  if (ids.size() == 0) return;
+  workspace.run(engine, network, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask, network.positions()),
+                padded_into(out));
+}
+void embed_rows(Engine& engine, const TextNetwork& network, Workspace& workspace, const ModelOptions& model,
+                View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask, View<float, 2> out,
+                const EmbedOptions& options) {
+  workspace.run(engine, network, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask, network.positions()),
+                vectors_into(engine, model, options, options.prompt_tokens, out, workspace.vectors()));
+}
+
 }  // namespace
 
 TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
@@ -181,7 +195,7 @@ Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2>
                                      View<const std::int64_t, 2> mask) const {
   check_ids(options_.encoder, ids, mask, network_->has_windows());
   Tensor<float, 3> out({ids.extent(0), ids.extent(1), options_.encoder.width});
-  encode(engine, ids, mask, out);
+  encode_rows(engine, *network_, *workspaces_->take(), ids, mask, out);
   return out;
 }
 
@@ -189,9 +203,7 @@ void TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<c
                          View<float, 3> out) const {
   check_ids(options_.encoder, ids, mask, network_->has_windows());
   check_out(out, {ids.extent(0), ids.extent(1), options_.encoder.width});
-  if (ids.size() == 0) return;
-  workspaces_->take()->run(engine, *network_, static_cast<std::size_t>(ids.extent(0)),
-                           rows_of(ids, mask, network_->positions()), padded_into(out));
+  encode_rows(engine, *network_, *workspaces_->take(), ids, mask, out);
 }
 
 void TextEncoder::check_pooling() const {
@@ -266,10 +278,11 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
 
 Tensor<float, 2> TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
                                     View<const std::int64_t, 2> mask) const {
+  check_pooling();
   check_ids(options_.encoder, ids, mask, network_->has_windows());
   if (ids.extent(0) > INT64_MAX / 8 / embed_width()) throw OutOfMemory("models::TextEncoder", SIZE_MAX);
   Tensor<float, 2> out({ids.extent(0), embed_width()});
-  embed(engine, ids, mask, out);
+  embed_rows(engine, *network_, *workspaces_->take(), options_, ids, mask, out, {});
   return out;
 }
 
@@ -286,9 +299,7 @@ void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<co
   if (options.prompt_tokens < 0) {
     fail_call("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");
   }
-  const auto workspace = workspaces_->take();
-  workspace->run(engine, *network_, static_cast<std::size_t>(ids.extent(0)), rows_of(ids, mask, network_->positions()),
-                 vectors_into(engine, options_, options, options.prompt_tokens, out, workspace->vectors()));
+  embed_rows(engine, *network_, *workspaces_->take(), options_, ids, mask, out, options);
 }
 
 void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
@@ -297,15 +308,32 @@ void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
   network_->reserve(engine, std::min(tokens, std::max(kTokensAtATime, longest)));
   const auto workspace = workspaces_->take();
   workspace->reserve(*network_, tokens, longest);
-  workspace->vectors().reserve(engine, options_, Workspace::sequences_at_a_time(tokens));
+  const std::int64_t sequences = Workspace::sequences_at_a_time(tokens);
+  workspace->vectors().reserve(engine, options_, sequences);
+  if (head_ != nullptr) workspace->vectors().reserve(engine, head_->pooled, sequences);
 }
+
+namespace {
+
+// Of ids and a place that were checked.
+void look_at(Engine& engine, const TextNetwork& network, const headlight::Encoder& encoder, Workspace& workspace,
+             View<const std::int64_t, 2> row, std::int64_t layer, View<float, 3> out) {
+  const std::int64_t length = row.extent(1);
+  LayerProbabilities wanted{.layer = layer};
+  wanted.probabilities.per_head = {
+      out.data, {1, out.extent(0), length, length}, {0, out.stride(0), out.stride(1), out.stride(2)}};
+  workspace.look(engine, encoder, rows_of(row, {}, network.positions()), wanted);
+}
+
+}  // namespace
 
 Tensor<float, 3> TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> ids,
                                             std::int64_t layer) const {
   const auto length = static_cast<std::int64_t>(ids.size());
-  check_ids(options_.encoder, {ids.data(), {1, length}}, {}, false);
+  const View<const std::int64_t, 2> row(ids.data(), {1, length});
+  check_ids(options_.encoder, row, {}, false);
   Tensor<float, 3> out({options_.encoder.heads, length, length});
-  probabilities(engine, ids, layer, out);
+  look_at(engine, *network_, network(), *workspaces_->take(), row, layer, out);
   return out;
 }
 
@@ -315,10 +343,7 @@ void TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> id
   const View<const std::int64_t, 2> row(ids.data(), {1, length});
   check_ids(options_.encoder, row, {}, false);
   check_out(out, {options_.encoder.heads, length, length});
-  LayerProbabilities wanted{.layer = layer};
-  wanted.probabilities.per_head = {
-      out.data, {1, out.extent(0), length, length}, {0, out.stride(0), out.stride(1), out.stride(2)}};
-  workspaces_->take()->look(engine, network(), rows_of(row, {}, network_->positions()), wanted);
+  look_at(engine, *network_, network(), *workspaces_->take(), row, layer, out);
 }
 
 TextEncoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {

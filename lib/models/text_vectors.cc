@@ -166,7 +166,11 @@ View<float, 2> VectorScratch::rows(int half, std::int64_t texts, std::int64_t wi
 }
 
 void VectorScratch::reserve(Engine& engine, const ModelOptions& options, std::int64_t texts) {
-  if (is_mean(options) && options.pool_prompt) return;
+  if (is_mean(options) && options.pool_prompt) {
+    // Of vectors that are divided by the length of all their numbers, and cut then.
+    if (!options.vector_layers.empty()) static_cast<void>(rows(0, texts, options.encoder.width));
+    return;
+  }
   for (const int half : {0, 1}) static_cast<void>(rows(half, texts, widest(options)));
   std::int64_t before = options.encoder.width * static_cast<std::int64_t>(options.pooling.size());
   for (const VectorLayer& layer : options.vector_layers) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "headlight/models/headlight_models.h"
@@ -148,6 +149,32 @@ TEST(ModelMemory, NothingIsAllocatedAfterReserve) {
         EXPECT_EQ(allocations_of(model, engine, texts, rows), kNone)
             << texts.size() << " texts of up to " << words << " words, " << rows.ids.shape()[0] << " rows of "
             << columns << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+// Vectors that keep the length of what a Normalize layer left of all their numbers, and are cut then.
+TEST(ModelMemory, NothingIsAllocatedForShorterVectorsAfterReserve) {
+  test::Random random(7);
+  const ScratchFolder folder;
+  const TextEncoder made = load(TinyBert().write(folder));
+  for (const std::vector<VectorLayer>& layers : {std::vector<VectorLayer>{}, {VectorLayer{}}}) {
+    ModelOptions options = made.options();
+    options.vector_layers = layers;
+    headlight::Encoder network(made.network().options());
+    network.initialize(1);
+    const TextEncoder model(options, made.tokenizer(), std::move(network));
+    const auto texts = random_texts(random, 30, 7);
+    Engine engine({.threads = 1});
+    model.reserve(engine, 30 * 16);
+    for (const std::int64_t width : {TinyBert::kWidth, std::int64_t{5}}) {
+      for (const bool normalize : {false, true}) {
+        Tensor<float, 2> out({30, width});
+        const EmbedOptions call{.normalize = normalize, .truncate_dim = width};
+        const AllocationCounter counter;
+        model.embed(engine, texts, out, call);
+        EXPECT_EQ(counter.count(), 0) << width << " numbers, " << layers.size() << " layers, " << normalize;
       }
     }
   }
