@@ -59,10 +59,12 @@ std::string_view text_of(const char& text, const std::size_t* length) {
 struct CTexts {
   [[nodiscard]] TextEncoder::Texts view() const {
     return {count, this, [](const void* list, std::size_t number) {
-              const CTexts& given = *static_cast<const CTexts*>(list);
-              return text_of(c::entry(kName, "texts", given.texts, number),
-                             given.lengths == nullptr ? nullptr : given.lengths + number);
+              return static_cast<const CTexts*>(list)->text("texts", number);
             }};
+  }
+  // `name` is theirs in errors.
+  [[nodiscard]] std::string_view text(const char* name, std::size_t number) const {
+    return text_of(c::entry(kName, name, texts, number), lengths == nullptr ? nullptr : lengths + number);
   }
 
   const char* const* texts;
@@ -195,6 +197,24 @@ headlight_status headlight_encoder_embed_texts_with(const headlight_encoder* enc
     Engine& on = c::engine_of(kName, engine);
     const CTexts list = {texts, lengths, count};
     model.embed(on, list.view(), c::view<float, 2>(kName, "out", out), embed_options(options));
+  });
+}
+
+int64_t headlight_encoder_score_width(const headlight_encoder* encoder) {
+  return encoder == nullptr ? 0 : encoder->encoder.score_width();
+}
+
+headlight_status headlight_encoder_score(const headlight_encoder* encoder, headlight_engine* engine,
+                                         const char* const* first, const size_t* first_lengths,
+                                         const char* const* second, const size_t* second_lengths, size_t count,
+                                         const headlight_tensor* out, headlight_error* error) {
+  return models::call(error, [&] {
+    const auto& model = encoder_of(encoder);
+    Engine& on = c::engine_of(kName, engine);
+    const CTexts firsts = {first, first_lengths, count}, seconds = {second, second_lengths, count};
+    std::vector<TextPair> pairs;
+    for (std::size_t n = 0; n < count; ++n) pairs.push_back({firsts.text("first", n), seconds.text("second", n)});
+    model.score(on, pairs, c::view<float, 2>(kName, "out", out));
   });
 }
 

@@ -151,6 +151,10 @@ static void hidden_states(void) {
   REFUSED("states is", headlight_hidden_states_tensor(NULL, &hidden, &error));
   headlight_hidden_states_destroy(states);
   headlight_hidden_states_destroy(NULL);
+
+  CHECK(headlight_encoder_score_width(encoder) == 0 && headlight_encoder_score_width(NULL) == 0);
+  REFUSED("no head for classification", headlight_encoder_score(encoder, engine, texts, NULL, texts, NULL, kTexts,
+                                                                &TENSOR(vectors, kTexts, 1), &error));
 }
 
 // What stands in front of a text, which the folder leaves out of the pooling.

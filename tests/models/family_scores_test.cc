@@ -10,9 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "headlight/models/headlight_models.h"
 #include "headlight/models/text_encoder.h"
 #include "models/golden_family.h"
 #include "models/scratch_folder.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
 
 namespace headlight::models::family_scores_test {
 
@@ -91,6 +94,73 @@ TEST(FamilyScores, GoThroughTheFunctionThatIsNamed) {
   EXPECT_TRUE(contains(refusal({{kOlder, "torch.nn.Softmax"}}), std::string(kOlder) + " is 'torch.nn.Softmax'"));
   EXPECT_TRUE(contains(refusal({{"id2label", {{"0", "a"}, {"1", "b"}}}}), "id2label has 2 labels"));
   EXPECT_TRUE(contains(refusal({{"architectures", {"RobertaModel"}}}), "no head for classification"));
+}
+
+// From C the same bits; and what is no model for it, or no pairs, is refused.
+TEST(FamilyScores, HaveTheSameBitsFromC) {
+  const ScratchFolder scratch;
+  const std::string folder = classifier("roberta").write(scratch.path("family"));
+  const std::vector<TextPair> pairs{{"a city", "New York"}, {"the streets", "are long"}, {"", "a"}};
+  Engine own({.threads = 1});
+  const Tensor<float, 2> expected = load(folder).score(own, pairs);
+
+  headlight_error error{};
+  headlight_engine* engine = nullptr;
+  headlight_engine_options options{};
+  options.struct_size = sizeof options;
+  options.threads = 1;
+  ASSERT_EQ(headlight_engine_create(&options, &engine, &error), HEADLIGHT_OK) << error.message;
+  headlight_encoder* encoder = nullptr;
+  ASSERT_EQ(headlight_encoder_load(folder.c_str(), &encoder, &error), HEADLIGHT_OK) << error.message;
+  EXPECT_EQ(headlight_encoder_score_width(encoder), 1);
+  EXPECT_EQ(headlight_encoder_score_width(nullptr), 0);
+
+  const char* const first[] = {"a city, but not this", "the streets", ""};
+  const char* const second[] = {"New York", "are long", "a"};
+  const std::size_t lengths[] = {6, 11, 0};
+  const std::int64_t shape[] = {3, 1};
+  Tensor<float, 2> found({3, 1});
+  headlight_tensor out = {found.data(), HEADLIGHT_FLOAT32, 2, shape, nullptr};
+  const auto score = [&](const char* const* firsts, const headlight_tensor* into) {
+    return headlight_encoder_score(encoder, engine, firsts, lengths, second, nullptr, 3, into, &error);
+  };
+  ASSERT_EQ(score(first, &out), HEADLIGHT_OK) << error.message;
+  EXPECT_TRUE(test::same_bits(found, expected));
+
+  EXPECT_EQ(score(nullptr, &out), HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(error.message, "first is"));
+  EXPECT_EQ(score(first, nullptr), HEADLIGHT_INVALID_ARGUMENT);
+  const char* const broken[] = {"a", "\xFF", "b"};
+  EXPECT_EQ(headlight_encoder_score(encoder, engine, broken, nullptr, second, nullptr, 3, &out, &error),
+            HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(error.message, "pair 1: ")) << error.message;
+  const std::int64_t other[] = {3, 2};
+  out.shape = other;
+  EXPECT_EQ(score(first, &out), HEADLIGHT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(error.message, "out has shape [3, 2], expected [3, 1]")) << error.message;
+  EXPECT_EQ(headlight_encoder_score(nullptr, engine, first, nullptr, second, nullptr, 3, &out, &error),
+            HEADLIGHT_INVALID_ARGUMENT);
+  headlight_encoder_destroy(encoder);
+  headlight_engine_destroy(engine);
+}
+
+// Its layers have scratch memory of their own.
+TEST(FamilyScores, TheFirstCallAfterReserveAllocatesWhatLaterOnesDo) {
+  const ScratchFolder scratch;
+  for (const char* const name : {"bert", "roberta"}) {
+    const TextEncoder model = load(classifier(name).write(scratch.path(name)));
+    Engine engine({.threads = 1});
+    const std::vector<TextPair> pairs{{"a city", "New York"}, {"the streets", "are long"}};
+    Tensor<float, 2> out({2, model.score_width()});
+    model.reserve(engine, 2 * model.options().embed_max_length);
+    const auto allocations = [&] {
+      const test::AllocationCounter counter;
+      model.score(engine, pairs, out);
+      return counter.count();
+    };
+    const std::int64_t first = allocations();
+    EXPECT_EQ(first, allocations()) << name;
+  }
 }
 
 }  // namespace headlight::models::family_scores_test

@@ -108,6 +108,19 @@ HEADLIGHT_API headlight_status headlight_encoder_embed_texts_with(
     const headlight_encoder* encoder, headlight_engine* engine, const char* const* texts, const size_t* lengths,
     size_t count, const headlight_tensor* out, const headlight_embed_options* options, headlight_error* error);
 
+// The numbers of a score of a pair of texts, one of most cross-encoders; 0 of a model without a head for
+// classification.
+HEADLIGHT_API int64_t headlight_encoder_score_width(const headlight_encoder* encoder);
+// n pairs of texts, such as a query and a document each → out [n, score_width]: their scores by the head for
+// classification of a cross-encoder, each through the function that the folder names (the logistic one for a single
+// score). The longer text of a pair is cut, so that both have embed_max_length tokens at most.
+// HEADLIGHT_INVALID_ARGUMENT for a model without such a head. first[n] may be the same text of all pairs.
+HEADLIGHT_API headlight_status headlight_encoder_score(const headlight_encoder* encoder, headlight_engine* engine,
+                                                       const char* const* first, const size_t* first_lengths,
+                                                       const char* const* second, const size_t* second_lengths,
+                                                       size_t count, const headlight_tensor* out,
+                                                       headlight_error* error);
+
 // The last hidden states of B texts.
 typedef struct headlight_hidden_states headlight_hidden_states;
 HEADLIGHT_API headlight_status headlight_encoder_encode_texts(const headlight_encoder* encoder,
