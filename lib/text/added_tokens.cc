@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "text/characters.h"
+#include "text/cut.h"
 #include "text/utf8.h"
 
 namespace headlight::text {
@@ -48,6 +49,16 @@ std::optional<std::string> AddedTokens::sort() {
   const auto twice = std::adjacent_find(entries_.begin(), entries_.end(),
                                         [](const Entry& a, const Entry& b) { return a.content == b.content; });
   return twice == entries_.end() ? std::nullopt : std::optional(twice->content);
+}
+
+bool AddedTokens::may_cross(std::string_view space) const {
+  return std::any_of(entries_.begin(), entries_.end(), [space](const Entry& entry) {
+    const std::string_view content = entry.content;
+    for (std::size_t at = content.find(space, 1); at < content.size(); at = content.find(space, at + 1)) {
+      if (!has_no_letters(content.substr(0, at))) return true;
+    }
+    return false;
+  });
 }
 
 const AddedTokens::Entry* AddedTokens::find(std::string_view text) const noexcept {

@@ -27,6 +27,8 @@ class AddedTokens {
   // After the last add(). A content that was added twice, if there is one.
   [[nodiscard]] std::optional<std::string> sort();
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  // Whether one may lie across a cut (text/cut.h) behind whose letters `space` stands.
+  [[nodiscard]] bool may_cross(std::string_view space) const;
 
   // One that was found, and how much of the text it takes; no text is before end().
   struct Match {

@@ -99,12 +99,32 @@ void Bpe::append(std::string_view piece, Scratch& scratch, std::vector<std::int6
     if (id != kNone && (ignores_merges_ || whole_[id])) return ids.push_back(id);
   }
   begin(piece, scratch);
-  const std::vector<std::uint32_t>& symbols = scratch.symbols;
-  if (symbols.size() <= kFew || has_affixes()) {
-    return append_part("", symbols.data(), symbols.size(), scratch, ids);
+  if (scratch.symbols.size() <= kFew || has_affixes()) {
+    return append_part("", scratch.symbols.data(), scratch.symbols.size(), scratch, ids);
   }
+  append_parts(piece, false, SIZE_MAX, scratch, ids);
+}
+
+void Bpe::append_first(std::string_view piece, std::size_t most, Scratch& scratch,
+                       std::vector<std::int64_t>& ids) const {
+  const std::size_t before = ids.size();
+  for (std::size_t size = first_bytes(most, longest_); !has_affixes() && size < piece.size() / 4; size *= 4) {
+    std::size_t end = size;
+    while ((static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) --end;
+    begin(piece.substr(0, end), scratch);
+    append_parts(piece.substr(0, end), true, most, scratch, ids);
+    if (ids.size() - before >= most) return;
+    ids.resize(before);
+  }
+  append(piece, scratch, ids);
+}
+
+void Bpe::append_parts(std::string_view piece, bool goes_on, std::size_t most, Scratch& scratch,
+                       std::vector<std::int64_t>& ids) const {
+  const std::vector<std::uint32_t>& symbols = scratch.symbols;
+  const std::size_t before = ids.size(), last = symbols.size() - (goes_on && !symbols.empty() ? 1 : 0);
   std::size_t first = 0;
-  for (std::size_t n = 1; n <= symbols.size(); ++n) {
+  for (std::size_t n = 1; n <= last && ids.size() - before < most; ++n) {
     const bool joined = n < symbols.size() &&
                         ((symbols[n - 1] | symbols[n]) >= kForeign || neighbours_.may_have(symbols[n - 1], symbols[n]));
     if (joined) continue;

@@ -26,6 +26,8 @@ class Bpe final : public VocabularyModel {
   void prepare();
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
+  void append_first(std::string_view piece, std::size_t most, Scratch& scratch,
+                    std::vector<std::int64_t>& ids) const override;
 
  private:
   // Two characters, as what they are at first, that no token holds side by side: no merge crosses such a seam. A set
@@ -51,6 +53,10 @@ class Bpe final : public VocabularyModel {
   // What the characters of a piece are at first, with kForeign where that is no token of theirs.
   void begin(std::string_view piece, Scratch& scratch) const;
   void begin_bytes(std::string_view piece, Scratch& scratch) const;
+  // What lies between seams, part by part, until there are `most` ids. Whether a part that the end of the piece ends is
+  // whole is not known where the piece `goes_on`: then it is left out.
+  void append_parts(std::string_view piece, bool goes_on, std::size_t most, Scratch& scratch,
+                    std::vector<std::int64_t>& ids) const;
   void append_part(std::string_view text, const std::uint32_t* symbols, std::size_t count, Scratch& scratch,
                    std::vector<std::int64_t>& ids) const;
   void merge_few(const std::uint32_t* symbols, std::size_t count, std::vector<std::int64_t>& ids) const;

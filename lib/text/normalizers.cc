@@ -56,6 +56,7 @@ class FormNormalizer final : public Normalizer {
  public:
   explicit FormNormalizer(UnicodeForm form) : form_(form) {}
   void apply(std::string& text, bool&) const override { apply_form(text, form_); }
+  [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
   UnicodeForm form_;
@@ -64,6 +65,7 @@ class FormNormalizer final : public Normalizer {
 class LowercaseNormalizer final : public Normalizer {
  public:
   void apply(std::string& text, bool& whole_front) const override { map_characters(text, whole_front, append_lower); }
+  [[nodiscard]] bool passes_cuts() const override { return true; }
 };
 
 class StripAccentsNormalizer final : public Normalizer {
@@ -73,6 +75,7 @@ class StripAccentsNormalizer final : public Normalizer {
       if (!is_any_mark(character)) append_utf8(out, character);
     });
   }
+  [[nodiscard]] bool passes_cuts() const override { return true; }
 };
 
 class BertNormalizer final : public Normalizer {
@@ -104,6 +107,7 @@ class BertNormalizer final : public Normalizer {
     }
     if (lowers_) map_characters(text, whole_front, append_lower);
   }
+  [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
   bool cleans_, sets_apart_, lowers_, strips_;
@@ -124,6 +128,7 @@ class StripNormalizer final : public Normalizer {
     text.erase(end);
     text.erase(0, begin);
   }
+  [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
   bool left_, right_;
@@ -133,6 +138,7 @@ class ReplaceNormalizer final : public Normalizer {
  public:
   explicit ReplaceNormalizer(const JsonValue& part) : replacement_(part) {}
   void apply(std::string& text, bool& whole_front) const override { replacement_.apply(text, whole_front); }
+  [[nodiscard]] bool passes_cuts() const override { return replacement_.passes_cuts(); }
 
  private:
   Replacement replacement_;
@@ -147,6 +153,7 @@ class PrependNormalizer final : public Normalizer {
   void apply(std::string& text, bool&) const override {
     if (!text.empty()) text.insert(0, prefix_);
   }
+  [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
   std::string prefix_;
@@ -164,6 +171,7 @@ class NmtNormalizer final : public Normalizer {
       }
     });
   }
+  [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
   static bool is_gone(char32_t character) {
@@ -198,6 +206,9 @@ class SequenceNormalizer final : public Normalizer {
       part->apply(text, whole_front);
       check_growth(before, text.size());
     }
+  }
+  [[nodiscard]] bool passes_cuts() const override {
+    return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->passes_cuts(); });
   }
 
  private:

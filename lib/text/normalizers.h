@@ -16,6 +16,7 @@ class Replacement {
  public:
   explicit Replacement(const JsonValue& part);
   void apply(std::string& text, bool& whole_front) const;
+  [[nodiscard]] bool passes_cuts() const { return passes_cuts_; }
 
  private:
   enum class Kind { text, spaces, white_space };
@@ -27,6 +28,7 @@ class Replacement {
 
   Kind kind_ = Kind::text;
   std::string pattern_, content_;
+  bool passes_cuts_ = true;
 };
 
 }  // namespace headlight::text

@@ -7,6 +7,8 @@
 // Texts between them are UTF-8. A piece is a part of the text that the model makes tokens of by itself.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -31,6 +33,9 @@ class Normalizer {
   virtual ~Normalizer() = default;
   // `whole_front`: becomes false where the text's first character is taken away.
   virtual void apply(std::string& text, bool& whole_front) const = 0;
+  // Whether what becomes of the text before a cut (text/cut.h) does not depend on what lies behind, and ends with what
+  // becomes of a letter of cuts, in which there is no mark of ASCII.
+  [[nodiscard]] virtual bool passes_cuts() const { return false; }
 };
 
 // Takes pieces one after another.
@@ -41,9 +46,15 @@ class PieceSink {
   virtual void take(std::string_view piece, bool first) = 0;
 };
 
+// What a pre-tokenizer does at a cut: its pieces end there; it may leave the letters before it and what stands behind
+// in one piece, as they are; or who knows.
+enum class AtCut : std::uint8_t { splits, passes, unknown };
+
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
+  // `space`: what normalizers make of that of the cut, " " or "\u2581".
+  [[nodiscard]] virtual AtCut at_cut(std::string_view space) const = 0;
   // `piece` is not empty; empty pieces may come out of it.
   virtual void split(std::string_view piece, bool first, PieceSink& out) const = 0;
 };
@@ -57,10 +68,23 @@ struct Scratch {
   std::string text;
 };
 
+// Bytes of a piece, enough most often, of which a model tries to make its first `most` ids, no token being longer than
+// `longest`.
+[[nodiscard]] inline std::size_t first_bytes(std::size_t most, std::size_t longest) noexcept {
+  constexpr std::size_t kFew = 1024, kBytesOfToken = 6;
+  return std::max({kFew, 4 * longest, std::min(most, SIZE_MAX / 16) * kBytesOfToken});
+}
+
 class Model {
  public:
   virtual ~Model() = default;
   virtual void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const = 0;
+  // The first ids of the piece, `most` at least where there are so many.
+  virtual void append_first(std::string_view piece, std::size_t most, Scratch& scratch,
+                            std::vector<std::int64_t>& ids) const {
+    static_cast<void>(most);
+    append(piece, scratch, ids);
+  }
   [[nodiscard]] virtual std::optional<std::int64_t> id(std::string_view token) const = 0;
   [[nodiscard]] virtual const std::string* token(std::int64_t id) const = 0;
   // How many tokens it has, and one more than the largest id.

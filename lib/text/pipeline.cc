@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "headlight/models/errors.h"
 #include "text/bpe.h"
+#include "text/cut.h"
 #include "text/decoders.h"
 #include "text/normalizers.h"
 #include "text/pair_lengths.h"
@@ -39,7 +42,9 @@ std::unique_ptr<Model> read_model(const JsonValue& document, bool& takes_bytes) 
 // Appends the ids of a text: of added tokens, and of what the model makes of the pieces between them.
 class Ids final : public PieceSink {
  public:
-  Ids(const Pipeline& pipeline, std::vector<std::int64_t>& ids) : pipeline_(pipeline), ids_(ids) {}
+  // Of those behind the ids that there are, `most` at least where there are so many.
+  Ids(const Pipeline& pipeline, std::int64_t most, std::vector<std::int64_t>& ids)
+      : pipeline_(pipeline), enough_(ids.size() + static_cast<std::size_t>(most)), ids_(ids) {}
 
   void take_text(std::string_view text) {
     take_matches(pipeline_.added->raw(), text, true,
@@ -48,10 +53,13 @@ class Ids final : public PieceSink {
   void take(std::string_view piece, bool) override {
     // Models keep places in a piece in 32 bits.
     if (piece.size() > UINT32_MAX) throw std::invalid_argument("a piece of the text has 4 GiB or more");
-    pipeline_.model->append(piece, scratch_, ids_);
+    if (has_enough()) return;
+    pipeline_.model->append_first(piece, enough_ - ids_.size(), scratch_, ids_);
   }
 
  private:
+  [[nodiscard]] bool has_enough() const noexcept { return ids_.size() >= enough_; }
+
   // The tokens of a text, and what take_rest(part, first) makes of what lies between them.
   template <class Take>
   void take_matches(const AddedTokens& tokens, std::string_view text, bool first, Take take_rest) {
@@ -63,6 +71,7 @@ class Ids final : public PieceSink {
       AddedTokens::Search search(tokens, text);
       for (auto match = search.next(); match.id >= 0; match = search.next()) {
         take_until(match.begin);
+        if (has_enough()) return;
         ids_.push_back(match.id);
         at = match.end;
       }
@@ -86,10 +95,33 @@ class Ids final : public PieceSink {
   }
 
   const Pipeline& pipeline_;
+  std::size_t enough_;
   std::vector<std::int64_t>& ids_;
   std::string normalized_;
   Scratch scratch_;
 };
+
+constexpr std::int64_t kAll = INT64_MAX / 2;
+
+// What normalizers make of the space of a cut; nothing where cuts do not pass them.
+std::optional<std::string> space_of_cuts(const Normalizer* normalizer) {
+  if (normalizer == nullptr) return " ";
+  if (!normalizer->passes_cuts()) return std::nullopt;
+  std::string text = "xy xy";
+  bool whole_front = true;
+  normalizer->apply(text, whole_front);
+  for (const std::string_view space : {std::string_view(" "), kMetaspace}) {
+    if (text.ends_with("xy" + std::string(space) + "xy")) return std::string(space);
+  }
+  return std::nullopt;
+}
+
+// Whether the ids of a text up to a cut are the first ids of the text.
+bool cuts_tell(const Pipeline& pipeline) {
+  const auto space = space_of_cuts(pipeline.normalizer.get());
+  return space && !pipeline.added->raw().may_cross(" ") && !pipeline.added->normalized().may_cross(*space) &&
+         pipeline.pre_tokenizer != nullptr && pipeline.pre_tokenizer->at_cut(*space) == AtCut::splits;
+}
 
 }  // namespace
 
@@ -116,9 +148,26 @@ Pipeline::Pipeline(const JsonValue& document) {
   if (const auto found = part("post_processor")) {
     processor = read_post_processor(*found, [this](std::int64_t id) { return token(id) != nullptr; });
   }
+  splits_at_cuts = cuts_tell(*this);
 }
 
-void Pipeline::append(std::string_view text, std::vector<std::int64_t>& ids) const { Ids(*this, ids).take_text(text); }
+void Pipeline::append(std::string_view text, std::vector<std::int64_t>& ids) const {
+  Ids(*this, kAll, ids).take_text(text);
+}
+
+void Pipeline::append_first(std::string_view text, std::int64_t most, std::vector<std::int64_t>& ids) const {
+  most = std::clamp<std::int64_t>(most, 0, kAll);
+  for (std::size_t size = first_bytes(static_cast<std::size_t>(most), 0); splits_at_cuts && size < text.size() / 4;
+       size *= 4) {
+    const std::size_t cut = find_cut(text, size, 2 * size);
+    if (cut == 0) continue;
+    const std::size_t before = ids.size();
+    Ids(*this, most, ids).take_text(text.substr(0, cut));
+    if (ids.size() - before >= static_cast<std::size_t>(most)) return;
+    ids.resize(before);
+  }
+  Ids(*this, most, ids).take_text(text);
+}
 
 std::vector<std::int64_t> Pipeline::around(const std::vector<TemplatePart>& parts, SpecialTokens special,
                                            std::string_view first, std::string_view second) const {
@@ -145,12 +194,20 @@ TokenPair Pipeline::around_within(const std::vector<TemplatePart>& parts, std::i
   const auto times = [&](Kind kind) {
     return std::count_if(parts.begin(), parts.end(), [&](const TemplatePart& part) { return part.kind == kind; });
   };
+  const std::int64_t room_of_each =
+      room / std::max<std::int64_t>({times(Kind::first_text), times(Kind::second_text), 1});
   std::vector<std::int64_t> one, two;
-  if (times(Kind::first_text) > 0) append(first, one);
-  if (times(Kind::second_text) > 0) append(second, two);
-  const std::int64_t most = std::max<std::int64_t>({times(Kind::first_text), times(Kind::second_text), 1});
+  // Of two texts that are both too long the longer one gets the odd token: then the shorter one is needed to its end.
+  for (std::int64_t enough = std::min(room_of_each, kAll / 4) + 1;; enough = std::min(enough, kAll / 4) * 4) {
+    one.clear();
+    two.clear();
+    if (times(Kind::first_text) > 0) append_first(first, enough, one);
+    if (times(Kind::second_text) > 0) append_first(second, enough, two);
+    const auto shorter = static_cast<std::int64_t>(std::min(one.size(), two.size()));
+    if (room_of_each % 2 == 0 || shorter < enough) break;
+  }
   const auto [n1, n2] =
-      pair_lengths(static_cast<std::int64_t>(one.size()), static_cast<std::int64_t>(two.size()), room / most);
+      pair_lengths(static_cast<std::int64_t>(one.size()), static_cast<std::int64_t>(two.size()), room_of_each);
   TokenPair pair;
   for (const TemplatePart& part : parts) {
     const std::vector<std::int64_t>& ids = part.kind == Kind::first_text    ? one

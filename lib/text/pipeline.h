@@ -20,6 +20,9 @@ struct Pipeline {
   explicit Pipeline(const JsonValue& document);
 
   void append(std::string_view text, std::vector<std::int64_t>& ids) const;
+  // The first ids of the text, `most` at least where there are so many, in time and memory that do not grow with what
+  // lies behind them, as far as there are cuts (text/cut.h).
+  void append_first(std::string_view text, std::int64_t most, std::vector<std::int64_t>& ids) const;
   [[nodiscard]] std::vector<std::int64_t> around(const std::vector<TemplatePart>& parts, SpecialTokens special,
                                                  std::string_view first, std::string_view second) const;
   // As around(), but cut: at most `room` ids of both texts together.
@@ -36,6 +39,7 @@ struct Pipeline {
   std::optional<AddedVocabulary> added;
   PostProcessor processor;
   std::unique_ptr<Decoder> decoder;
+  bool splits_at_cuts = false;
 };
 
 }  // namespace headlight::text

@@ -9,6 +9,7 @@
 #include "headlight/models/errors.h"
 #include "text/byte_characters.h"
 #include "text/characters.h"
+#include "text/cut.h"
 #include "text/pieces.h"
 #include "text/split_patterns.h"
 
@@ -34,8 +35,14 @@ void split_matches(std::string_view text, bool first, SplitPattern match, PieceS
   }
 }
 
+// Of what splits at white space; U+2581 stays where it is.
+AtCut at_white_space(std::string_view space) { return space == kMetaspace ? AtCut::passes : AtCut::splits; }
+// Of what splits words from marks, as which U+2581 may join marks of the letter before it.
+AtCut at_spaces_alone(std::string_view space) { return space == kMetaspace ? AtCut::unknown : AtCut::splits; }
+
 class BertSplitter final : public PreTokenizer {
  public:
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_white_space(space); }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     std::size_t begin = 0;  // of the word
     const auto give = [&](std::size_t end) {
@@ -61,6 +68,9 @@ class ByteLevelSplitter final : public PreTokenizer {
     expect_keys(part, {"add_prefix_space", "trim_offsets", "use_regex"});
     prefixes_ = needed_boolean(part, "add_prefix_space");
     splits_ = part.boolean("use_regex").value_or(true);
+  }
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override {
+    return splits_ ? at_spaces_alone(space) : AtCut::unknown;
   }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     std::string prefixed;
@@ -109,6 +119,9 @@ class MetaspaceSplitter final : public PreTokenizer {
     }
     splits_ = part.boolean("split").value_or(true);
   }
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override {
+    return splits_ && (space == " " || space == space_) ? AtCut::splits : AtCut::unknown;
+  }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     std::string text;
     text.reserve(piece.size() + piece.size() / 2 + space_.size());
@@ -139,6 +152,7 @@ class DigitsSplitter final : public PreTokenizer {
     expect_keys(part, {"individual_digits"});
     behavior_ = needed_boolean(part, "individual_digits") ? Behavior::isolated : Behavior::contiguous;
   }
+  [[nodiscard]] AtCut at_cut(std::string_view) const override { return AtCut::passes; }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     split_characters(piece, first, behavior_, out, is_number);
   }
@@ -153,6 +167,7 @@ class PunctuationSplitter final : public PreTokenizer {
     expect_keys(part, {"behavior"});
     behavior_ = part.contains("behavior") ? read_behavior(part, "behavior") : Behavior::isolated;
   }
+  [[nodiscard]] AtCut at_cut(std::string_view) const override { return AtCut::passes; }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     split_characters(piece, first, behavior_, out, is_punctuation);
   }
@@ -163,6 +178,7 @@ class PunctuationSplitter final : public PreTokenizer {
 
 class WhitespaceSplitSplitter final : public PreTokenizer {
  public:
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_white_space(space); }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     split_characters(piece, first, Behavior::removed, out, is_white_space);
   }
@@ -171,6 +187,7 @@ class WhitespaceSplitSplitter final : public PreTokenizer {
 // \w+|[^\w\s]+
 class WhitespaceSplitter final : public PreTokenizer {
  public:
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_spaces_alone(space); }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     enum class CharacterKind { space, word, other };
     Pieces pieces(piece, first, Behavior::removed, out);
@@ -208,6 +225,12 @@ class SplitSplitter final : public PreTokenizer {
     if (text_.empty()) pattern->fail("String", "is empty");
     if (text_.size() > kLongestToken) pattern->fail("String", "is too long");
   }
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override {
+    if (match_ != nullptr) return behavior_ == Behavior::isolated ? at_spaces_alone(space) : AtCut::unknown;
+    if (!has_no_letters(text_)) return AtCut::unknown;
+    if (text_ != space) return AtCut::passes;
+    return inverts_ || behavior_ == Behavior::merged_with_previous ? AtCut::unknown : AtCut::splits;
+  }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     if (match_ != nullptr && behavior_ == Behavior::isolated) return split_matches(piece, first, match_, out);
     Pieces pieces(piece, first, behavior_, out);
@@ -237,6 +260,12 @@ class SequenceSplitter final : public PreTokenizer {
       const bool last = parts_.size() + 1 == parts.size();
       parts_.push_back(read_pre_tokenizer(one, keeps_bytes && last));
     }
+  }
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override {
+    for (const auto& part : parts_) {
+      if (const AtCut found = part->at_cut(space); found != AtCut::passes) return found;
+    }
+    return AtCut::passes;
   }
   void split(std::string_view piece, bool first, PieceSink& out) const override {
     Link(*this, 0, out).take(piece, first);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "text/cut.h"
 #include "text/utf8.h"
 
 namespace headlight::text {
@@ -75,6 +76,23 @@ Precompiled::Precompiled(const JsonValue& part) {
     const auto byte = static_cast<char>(letter);
     keeps_[letter] = byte != '\r' && !find({&byte, 1});
   }
+  passes_cuts_ = keeps_cut_letters();
+}
+
+bool Precompiled::keeps_cut_letters() const {
+  std::string text;
+  for (const LetterRange& range : kCutLetters) {
+    for (char32_t letter = range.first; letter <= range.last; ++letter) {
+      text.clear();
+      append_utf8(text, letter);
+      const std::string_view result = find(text).value_or(text);
+      if (result.empty()) return false;
+      for (std::size_t at = 0; at < result.size();) {
+        if (!is_cut_letter(next_code_point(result, at))) return false;
+      }
+    }
+  }
+  return true;
 }
 
 std::optional<std::string_view> Precompiled::find(std::string_view text) const {

@@ -1,5 +1,6 @@
 #include "headlight/models/errors.h"
 #include "text/characters.h"
+#include "text/cut.h"
 #include "text/normalizers.h"
 #include "text/utf8.h"
 
@@ -22,11 +23,13 @@ Replacement::Replacement(const JsonValue& part) {
       pattern->fail("Regex", "is " + models::in_quotes(*regex) + ", expected ' {2,}' or '\\s+'");
     }
     kind_ = *regex == " {2,}" ? Kind::spaces : Kind::white_space;
+    passes_cuts_ = has_no_letters(content_);
     return;
   }
   pattern_ = needed_string(*pattern, "String");
   if (pattern_.empty()) pattern->fail("String", "is empty");
   if (pattern_.size() > kLongestToken) pattern->fail("String", "is too long");
+  passes_cuts_ = has_no_letters(pattern_) && has_no_letters(content_);
 }
 
 Replacement::Match Replacement::find(std::string_view text, std::size_t at) const {

@@ -40,21 +40,29 @@ Unigram::Unigram(const JsonValue& model) {
   if (vocabulary_.token(unknown) == nullptr) model.fail("unk_id", "is not the id of a token");
   unknown_ = static_cast<std::uint32_t>(unknown);
   fallback_.read(model, vocabulary_);
-  vocabulary_.for_each([&](const std::string& token, std::uint32_t id) { tokens_.add(token, id); });
+  vocabulary_.for_each([&](const std::string& token, std::uint32_t id) {
+    tokens_.add(token, id);
+    longest_ = std::max(longest_, token.size());
+  });
   tokens_.build();
 }
 
 // scores[n], previous[n], symbols[n]: of the best way to build the first n bytes its score, where its last token
 // begins, and that token.
-void Unigram::search(std::string_view piece, Scratch& scratch) const {
+std::size_t Unigram::search(std::string_view piece, Scratch& scratch) const {
   scratch.scores.assign(piece.size() + 1, kUnreached);
   scratch.previous.resize(piece.size() + 1);
   scratch.symbols.resize(piece.size() + 1);
   scratch.scores[0] = 0.0;
+  std::size_t reached = 0, seam = 0;
   for (std::size_t begin = 0; begin < piece.size();) {
+    // From before it no token reaches further, and none could that the end of the piece cut off.
+    const bool apart = begin == reached && begin > 0 && piece.size() - begin >= longest_;
+    if (apart && scratch.symbols[begin] != unknown_) seam = begin;
     const double score = scratch.scores[begin];
     const std::size_t character = begin + size_of_code_point(piece[begin]);
     const auto offer = [&](std::size_t end, double sum, std::uint32_t id) {
+      reached = std::max(reached, end);
       if (!(sum > scratch.scores[end])) return;
       scratch.scores[end] = sum;
       scratch.previous[end] = static_cast<std::uint32_t>(begin);
@@ -72,10 +80,28 @@ void Unigram::search(std::string_view piece, Scratch& scratch) const {
     if (!single) offer(character, score + unknown_score_, unknown_);
     begin = character;
   }
+  return seam;
 }
 
 void Unigram::append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const {
   search(piece, scratch);
+  append_path(piece, scratch, ids);
+}
+
+void Unigram::append_first(std::string_view piece, std::size_t most, Scratch& scratch,
+                           std::vector<std::int64_t>& ids) const {
+  const std::size_t before = ids.size();
+  for (std::size_t size = first_bytes(most, longest_); size < piece.size() / 4; size *= 4) {
+    std::size_t end = size;
+    while ((static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) --end;
+    append_path(piece.substr(0, search(piece.substr(0, end), scratch)), scratch, ids);
+    if (ids.size() - before >= most) return;
+    ids.resize(before);
+  }
+  append(piece, scratch, ids);
+}
+
+void Unigram::append_path(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const {
   // From the end to the beginning.
   std::vector<std::uint32_t>& ends = scratch.ends;
   ends.clear();

@@ -17,15 +17,22 @@ class Unigram final : public VocabularyModel {
   explicit Unigram(const JsonValue& model);
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
+  void append_first(std::string_view piece, std::size_t most, Scratch& scratch,
+                    std::vector<std::int64_t>& ids) const override;
 
  private:
-  void search(std::string_view piece, Scratch& scratch) const;
+  // The last place that no token lies across, whatever follows the piece, and before which no unknown character stands;
+  // 0: there is none.
+  std::size_t search(std::string_view piece, Scratch& scratch) const;
+  // Of what search() found.
+  void append_path(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const;
   void append_unknown(std::string_view text, std::vector<std::int64_t>& ids) const;
 
   Trie tokens_;
   std::vector<double> scores_;  // by id
   double unknown_score_ = 0.0;
   std::uint32_t unknown_ = 0;
+  std::size_t longest_ = 0;  // bytes of a token
   ByteFallback fallback_;
 };
 

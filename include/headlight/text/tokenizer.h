@@ -60,8 +60,9 @@ class HEADLIGHT_API Tokenizer {
   [[nodiscard]] std::vector<std::int64_t> encode_pair(std::string_view first, std::string_view second,
                                                       SpecialTokens special = SpecialTokens::with) const;
   // At most max_length ids, those of the post-processor among them, which all stay: the text's end is cut off, and of
-  // two texts that of the longer one (truncation "longest_first"). Throw as encode(), and std::invalid_argument where
-  // the tokens around are more than max_length.
+  // two texts that of the longer one (truncation "longest_first"). A long text is gone through as far as its first
+  // tokens need it, where the tokenizer splits at spaces; of two texts that are both too long, as far as tells which
+  // has more. Throw as encode(), and std::invalid_argument where the tokens around are more than max_length.
   [[nodiscard]] std::vector<std::int64_t> encode_within(std::string_view text, std::int64_t max_length) const;
   [[nodiscard]] TokenPair encode_pair_within(std::string_view first, std::string_view second,
                                              std::int64_t max_length) const;

@@ -23,10 +23,11 @@ void UnknownWords::add(std::string_view text, std::int64_t most) {
   most_ = most;
   if (!model_.has_tokenizer()) {
     // Such tokenizers know every word, if only as bytes or letters.
-    const auto whole = static_cast<std::int64_t>(model_.tokenize(text, INT64_MAX).size());
-    cut_ += whole > most ? 1 : 0;
-    empty_ += model_.tokenize("").size() == static_cast<std::size_t>(whole) ? 1 : 0;
-    longest_ = std::max(longest_, std::min(whole, most));
+    // One more than it takes tells that there are more.
+    const auto tokens = static_cast<std::int64_t>(model_.tokenize(text, most + 1).size());
+    cut_ += tokens > most ? 1 : 0;
+    empty_ += model_.tokenize("").size() == static_cast<std::size_t>(tokens) ? 1 : 0;
+    longest_ = std::max(longest_, std::min(tokens, most));
     return;
   }
   const models::Tokenizer& tokenizer = model_.tokenizer();

@@ -14,11 +14,11 @@ bool is_mark(char letter) {
          (letter >= '{' && letter <= '~');
 }
 
-// What stands between spaces, marks before and behind it apart, each for itself.
-std::vector<std::string_view> parts_of(std::string_view text) {
+// What stands between spaces, marks before and behind it apart, each for itself; about `most` of the first, or all.
+std::vector<std::string_view> parts_of(std::string_view text, std::size_t most) {
   std::vector<std::string_view> parts;
   std::size_t at = 0;
-  while (at < text.size()) {
+  while (at < text.size() && parts.size() < most) {
     if (is_space(text[at])) {
       ++at;
       continue;
@@ -26,10 +26,10 @@ std::vector<std::string_view> parts_of(std::string_view text) {
     std::size_t end = at;
     while (end < text.size() && !is_space(text[end])) ++end;
     std::size_t last = end;
-    while (at < last && is_mark(text[at])) parts.push_back(text.substr(at++, 1));
+    while (at < last && is_mark(text[at]) && parts.size() < most) parts.push_back(text.substr(at++, 1));
     while (last > at && is_mark(text[last - 1])) --last;
     if (last > at) parts.push_back(text.substr(at, last - at));
-    for (; last < end; ++last) parts.push_back(text.substr(last, 1));
+    for (; last < end && parts.size() < most; ++last) parts.push_back(text.substr(last, 1));
     at = end;
   }
   return parts;
@@ -92,7 +92,8 @@ std::vector<WordTokens> words_of(const models::Tokenizer& tokenizer, std::string
 
   WordList words(tokenizer, ids);
   words.add_tokens(1, false);  // [CLS]
-  for (const std::string_view part : parts_of(text)) {
+  // Hardly any part has no token.
+  for (const std::string_view part : parts_of(text, 2 * ids.size() + 64)) {
     if (words.next() + 1 >= count) break;
     const std::vector<std::int64_t> own = ids_of(tokenizer, part);
     const std::size_t there = std::min(own.size(), static_cast<std::size_t>(count - 1 - words.next()));
