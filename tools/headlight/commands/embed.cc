@@ -1,11 +1,14 @@
 // headlight embed: one vector a text, so that close meanings lie close together.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "headlight/models/errors.h"
@@ -14,6 +17,7 @@
 #include "headlight/out_of_memory.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/byte_count.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/late_text.h"
 #include "tools/headlight/support/line_stream.h"
@@ -21,6 +25,7 @@
 #include "tools/headlight/support/output.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/progress.h"
+#include "tools/headlight/support/text_memory.h"
 #include "tools/headlight/support/unknown_words.h"
 #include "tools/headlight/support/validators.h"
 
@@ -33,6 +38,7 @@ struct Arguments {
   std::string out;
   std::string prompt;
   std::int64_t truncate_dim = -1;  // not given
+  std::string memory;
   bool json = false;
 };
 
@@ -65,16 +71,28 @@ Tensor<float, 2> vectors_of(Engine& engine, const models::TextEncoder& model, co
   return vectors;
 }
 
-// {"text": …, "embedding": […]}; without a text where ids went in.
-std::string as_json(const std::string* text, std::span<const float> embedding) {
-  std::string line = "{";
-  if (text != nullptr) line += "\"text\": " + json_text(*text) + ", ";
-  line += "\"embedding\": [";
-  for (const float& value : embedding) {
-    if (&value != embedding.data()) line += ", ";
-    line += json_number(value);
+// Calls take(part) with {"text": …, "embedding": […]}, part by part; without a text where ids went in.
+template <class Take>
+void write_json(const std::string* text, std::span<const float> embedding, Take take) {
+  take("{");
+  if (text != nullptr) {
+    // A long text is never there a second time with all that JSON escapes.
+    constexpr std::size_t kPart = std::size_t{1} << 16;
+    take("\"text\": \"");
+    for (std::size_t at = 0, end = 0; at < text->size(); at = end) {
+      end = std::min(at + kPart, text->size());
+      while (end < text->size() && (static_cast<unsigned char>((*text)[end]) & 0xC0) == 0x80) --end;
+      const std::string quoted = json_text(std::string_view(*text).substr(at, end - at));
+      take(std::string_view(quoted).substr(1, quoted.size() - 2));
+    }
+    take("\", ");
   }
-  return line + "]}";
+  std::string numbers = "\"embedding\": [";
+  for (const float& value : embedding) {
+    if (&value != embedding.data()) numbers += ", ";
+    numbers += json_number(value);
+  }
+  take(numbers + "]}");
 }
 
 // Where vectors go as they come: lines, or the elements of one document, or rows of the file.
@@ -88,18 +106,14 @@ class Results {
   void add(const Tensor<float, 2>& vectors, std::span<const std::string> texts) {
     if (file_) file_->write({vectors.begin(), vectors.end()});
     if (file_ && !arguments_.json) return;
-    std::string lines;
     for (std::int64_t row = 0; row < vectors.shape()[0]; ++row) {
       const std::span<const float> vector(&vectors(row, 0), static_cast<std::size_t>(shape_[1]));
-      if (arguments_.json) lines += document_.is_empty() && row == 0 ? "[" : ",\n ";
-      lines += as_json(texts.empty() ? nullptr : &texts[static_cast<std::size_t>(row)], vector);
-      if (!arguments_.json) lines += "\n";
+      if (arguments_.json) document_.add(document_.is_empty() ? "[" : ",\n ");
+      write_json(texts.empty() ? nullptr : &texts[static_cast<std::size_t>(row)], vector,
+                 [this](std::string_view part) { put(part); });
+      if (!arguments_.json) put("\n");
     }
-    if (arguments_.json) {
-      document_.add(lines);
-    } else {
-      print(lines);
-    }
+    flush();
   }
 
   void finish() {
@@ -114,25 +128,63 @@ class Results {
   }
 
  private:
+  // Parts of lines are printed together.
+  void put(std::string_view part) {
+    if (arguments_.json) return document_.add(part);
+    lines_ += part;
+    constexpr std::size_t kMany = std::size_t{1} << 18;
+    if (lines_.size() > kMany) flush();
+  }
+  void flush() {
+    if (!lines_.empty()) print(lines_);
+    lines_.clear();
+  }
+
   const Arguments& arguments_;
   std::vector<std::int64_t> shape_;
   std::optional<models::NpyWriter> file_;
+  std::string lines_;
   LateText document_;  // so that an error leaves standard output empty
 };
 
-// Numbers of a text do not depend on its neighbours: block by block, the first lines come early.
-constexpr std::size_t kBlock = 64;
+void count_unknown(UnknownWords& unknown, const models::TextEncoder& model, const models::EmbedOptions& options,
+                   const std::vector<std::string>& block) {
+  const std::int64_t most = model.options().embed_max_length;
+  for (const std::string& text : block) {
+    if (options.prompt->empty()) {
+      unknown.add(text, most);
+    } else {
+      unknown.add(*options.prompt + text, most);
+    }
+  }
+}
 
-// Answers whoever writes into a pipe line by line: whenever the input pauses, all that came has been answered.
+// How far a file is read that may be read once; 0: of a pipe nobody knows.
+std::size_t size_of_file(const std::string& path) {
+  std::error_code none;
+  const std::uintmax_t size = is_stream(path) || path == "-" ? 0 : std::filesystem::file_size(path, none);
+  return none ? 0 : static_cast<std::size_t>(size);
+}
+
+// Numbers of a text do not depend on its neighbours: block by block, the first lines come early. Answers whoever writes
+// into a pipe line by line: whenever the input pauses, all that came has been answered.
 void embed_stream(const Arguments& arguments, Engine& engine, const models::TextEncoder& model,
-                  const models::EmbedOptions& options) {
-  LineStream lines(arguments.model.input);
+                  const models::EmbedOptions& options, const TextMemory& memory) {
+  LineStream lines(arguments.model.input, memory);
   Results results(arguments, /*count=*/0, model.embed_width(options));
   UnknownWords unknown(model);
-  for (std::vector<std::string> block; block = lines.next(kBlock), !block.empty();) {
-    for (const std::string& text : block) unknown.add(*options.prompt + text, model.options().embed_max_length);
+  Progress progress(size_of_file(arguments.model.input));
+  std::size_t read = 0;
+  while (true) {
+    const std::vector<std::string> block = lines.next();
+    if (block.empty()) break;
+    count_unknown(unknown, model, options, block);
+    progress.clear();
     results.add(vectors_of(engine, model, block, options), block);
+    progress.advance(lines.bytes() - read);
+    read = lines.bytes();
   }
+  progress.clear();
   results.finish();
   unknown.warn(/*is_demonstration=*/false);
   unknown.warn_of_texts();
@@ -145,6 +197,9 @@ void embed(const Arguments& arguments) {
   }
   if (!arguments.prompt.empty() && !arguments.model.ids.empty()) {
     throw UsageError("--prompt goes with texts, not with --ids");
+  }
+  if (!arguments.memory.empty() && !arguments.model.ids.empty()) {
+    throw UsageError("--memory goes with texts, not with --ids");
   }
   Engine engine(arguments.model.engine.options());
   const models::TextEncoder model = arguments.model.load();
@@ -160,21 +215,21 @@ void embed(const Arguments& arguments) {
     results.add(vectors, {});
     return results.finish();
   }
-  // A file of vectors begins with their count, and a document is printed whole: neither can be written on the way.
-  if (arguments.out.empty() && !arguments.json && is_stream(arguments.model.input)) {
-    return embed_stream(arguments, engine, model, options);
+  TextMemory memory;
+  if (!arguments.memory.empty()) {
+    memory = TextMemory(*parse_bytes(arguments.memory), engine, model, arguments.model.model);
   }
-  TextSource texts = open_texts(arguments.model);
+  // A file of vectors begins with their count, and a document is printed whole: neither can be written on the way.
+  const bool once = is_stream(arguments.model.input) || (!arguments.memory.empty() && !arguments.model.input.empty());
+  if (arguments.out.empty() && !arguments.json && once) return embed_stream(arguments, engine, model, options, memory);
+  TextSource texts = open_texts(arguments.model, memory);
   Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
   Progress progress(texts.size());
   UnknownWords unknown(model);
-  std::vector<std::string> block;
-  for (std::size_t done = 0; done < texts.size(); done += block.size()) {
-    block.resize(std::min(kBlock, texts.size() - done));
-    for (std::string& text : block) {
-      static_cast<void>(texts.next(text));
-      unknown.add(*options.prompt + text, model.options().embed_max_length);
-    }
+  while (true) {
+    const std::vector<std::string> block = texts.next_block();
+    if (block.empty()) break;
+    count_unknown(unknown, model, options, block);
     results.add(vectors_of(engine, model, block, options), block);
     progress.advance(block.size());
   }
@@ -212,6 +267,12 @@ void add_embed(Command& program) {
                   "config_sentence_transformers.json says)")
       .type_name("N")
       .check(at_least(0));
+  command
+      .add_option("--memory", arguments->memory,
+                  "What the process may hold at most, whatever the number of texts: fewer at a time, and vectors are "
+                  "printed while texts are read")
+      .type_name("BYTES")
+      .check(expected_bytes);
   command.add_flag("--json", arguments->json, "Print one JSON document");
   command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, everyone!'", kPublishedModels);
   command.callback([arguments] { embed(*arguments); });

@@ -53,9 +53,8 @@ void tokenize(const Arguments& arguments) {
   const text::Tokenizer tokenizer = text::Tokenizer::read(source.model);
   if (!ids.empty()) return print(tokenizer.decode(ids) + "\n");
   if (is_stream(source.input)) {
-    constexpr std::size_t kBlock = 64;
     LineStream lines(source.input);
-    for (std::vector<std::string> block; block = lines.next(kBlock), !block.empty();) {
+    for (std::vector<std::string> block; block = lines.next(), !block.empty();) {
       std::string answer;
       for (const std::string& text : block) answer += as_json(tokenizer, text);
       print(answer);

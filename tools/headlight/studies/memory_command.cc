@@ -1,19 +1,15 @@
 // headlight study memory: the longest sequence that trains in a given memory, by method.
-#include <charconv>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "tools/headlight/studies/memory.h"
 #include "tools/headlight/studies/study.h"
+#include "tools/headlight/support/byte_count.h"
 #include "tools/headlight/support/progress.h"
 
 namespace headlight::program {
 namespace memory_study {
 namespace {
-
-constexpr std::int64_t kLeastBudget = std::int64_t{1} << 20;
-constexpr std::int64_t kMostBudget = std::int64_t{1} << 46;
 
 struct Arguments {
   StudyArguments study;
@@ -22,27 +18,6 @@ struct Arguments {
   std::string run;  // of a child: the method
   std::int64_t length = 0;
 };
-
-// "1GiB", "512 MiB", "65536": a whole number and a unit, B where there is none. Nothing for other texts and sizes.
-std::optional<std::int64_t> parse_bytes(const std::string& text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  auto [unit, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc()) return std::nullopt;
-  while (unit != end && *unit == ' ') ++unit;
-  const std::string name(unit, end);
-  int bits = -1;
-  for (const auto& [known, power] : {std::pair{"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}) {
-    if (name == known) bits = power;
-  }
-  if (bits < 0 || number < 0 || number > (kMostBudget >> bits)) return std::nullopt;
-  const std::int64_t bytes = number << bits;
-  return bytes < kLeastBudget ? std::nullopt : std::optional(bytes);
-}
-
-std::string expected_bytes(const std::string& text) {
-  return parse_bytes(text) ? "" : "1MiB to 64TiB, such as 1GiB or 300MiB";
-}
 
 // What a child process does for the study.
 void run_child(const Arguments& arguments) {

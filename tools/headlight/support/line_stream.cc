@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/text_errors.h"
@@ -18,9 +20,12 @@ bool is_stream(const std::string& path) noexcept {
   return failed == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode));
 }
 
-LineStream::LineStream(const std::string& path)
+const TextMemory LineStream::kAnyLength;
+
+LineStream::LineStream(const std::string& path, const TextMemory& memory)
     : name_(path == "-" ? "standard input" : path),
-      descriptor_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      descriptor_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+      memory_(memory) {
   if (descriptor_ < 0) fail_to_read(name_);
 }
 
@@ -46,7 +51,19 @@ void LineStream::read_more() {
   } while (count < 0 && errno == EINTR);
   if (count < 0) fail_to_read(name_);
   read_.resize(before + static_cast<std::size_t>(count));
+  bytes_ += static_cast<std::size_t>(count);
   is_at_end_ = count == 0;
+}
+
+void LineStream::fail_by_size() {
+  std::size_t size = 0;
+  for (std::size_t end = std::string::npos;; read_more()) {
+    end = read_.find('\n', taken_);
+    size += std::min(end, read_.size()) - taken_;
+    taken_ = searched_ = read_.size();
+    if (end != std::string::npos || is_at_end_) break;
+  }
+  memory_.fail_by_size(name_, lines_ + 1, size);
 }
 
 bool LineStream::take_line(std::string& line) {
@@ -62,20 +79,29 @@ bool LineStream::take_line(std::string& line) {
   return true;
 }
 
-std::vector<std::string> LineStream::next(std::size_t most) {
+std::vector<std::string> LineStream::next() {
   std::vector<std::string> lines;
-  for (std::string line; lines.size() < most;) {
+  std::size_t bytes = 0;
+  for (std::string line; lines.size() < memory_.texts();) {
     const std::size_t at = taken_;
-    if (take_line(line)) {
+    const bool whole = take_line(line);
+    // Lines before one that is refused, or too much beside them, are given first; it is met again by the next call.
+    const auto is_last = [&] {
+      if (!lines.empty()) taken_ = searched_ = at;
+      return !lines.empty();
+    };
+    if (whole && line.size() + bytes <= memory_.text_bytes()) {
       if (!is_utf8(line)) {
-        if (!lines.empty()) {  // first those before it; it is met again by the next call
-          taken_ = searched_ = at;
-          break;
-        }
+        if (is_last()) break;
         fail_by_encoding(name_, lines_ + 1, line);
       }
-      lines.push_back(line);
+      bytes += line.size();
+      lines.push_back(std::move(line));
       ++lines_;
+    } else if (whole || read_.size() - taken_ > memory_.text_bytes()) {
+      if (is_last()) break;
+      taken_ = at;
+      fail_by_size();
     } else if (is_at_end_ || (!lines.empty() && !is_ready())) {
       break;
     } else {

@@ -101,8 +101,8 @@ View<const std::int64_t, 2> TokenIds::mask_view() const {
   return mask.shape.empty() ? View<const std::int64_t, 2>() : mask.view<2>();
 }
 
-TextSource open_texts(const ModelArguments& arguments) {
-  if (!arguments.input.empty()) return TextSource::lines_of(arguments.input);
+TextSource open_texts(const ModelArguments& arguments, const TextMemory& memory) {
+  if (!arguments.input.empty()) return TextSource::lines_of(arguments.input, memory);
   for (std::size_t n = 0; n < arguments.texts.size(); ++n) {
     if (is_utf8(arguments.texts[n])) continue;
     throw std::invalid_argument("--text number " + std::to_string(n + 1) +

@@ -55,7 +55,7 @@ struct TokenIds {
 
 // The texts of --text, or the lines of --input, one after another. Throws models::FileError for a file
 // that cannot be read, holds no line, or a line that is not UTF-8, and std::invalid_argument for such a --text.
-[[nodiscard]] TextSource open_texts(const ModelArguments& arguments);
+[[nodiscard]] TextSource open_texts(const ModelArguments& arguments, const TextMemory& memory = {});
 // For commands that write a model: throws models::FileError where the folder holds one.
 void check_no_model(const std::string& folder);
 [[nodiscard]] TokenIds read_ids(const ModelArguments& arguments);

@@ -16,6 +16,7 @@ constexpr std::size_t kWidth = 40;
 Progress::Progress(std::size_t total) : total_(total), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void Progress::advance(std::size_t count) noexcept {
+  if (total_ == 0) return;
   done_ += count;
   const auto now = std::chrono::steady_clock::now();
   if (done_ >= total_ || now - told_ >= std::chrono::milliseconds(100)) {

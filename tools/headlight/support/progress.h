@@ -9,6 +9,7 @@ namespace headlight::program {
 
 class Progress {
  public:
+  // Of 0, where nobody knows how much there is, nothing is told.
   explicit Progress(std::size_t total);
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;

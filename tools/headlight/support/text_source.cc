@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -44,14 +45,15 @@ TextSource::File TextSource::open(const std::string& path, const std::string& na
   return kept;
 }
 
-TextSource TextSource::lines_of(const std::string& path) {
+TextSource TextSource::lines_of(const std::string& path, const TextMemory& memory) {
   std::string name = path == "-" ? "standard input" : path;
   File file = open(path, name);
-  return {std::move(name), std::move(file)};
+  return {std::move(name), std::move(file), memory};
 }
 
-TextSource::TextSource(std::string name, File file) : name_(std::move(name)), file_(std::move(file)) {
-  for (std::string line; read_line(line);) {
+TextSource::TextSource(std::string name, File file, const TextMemory& memory)
+    : name_(std::move(name)), file_(std::move(file)), memory_(memory) {
+  for (std::string line; read_line(line, size_ + 1);) {
     ++size_;
     if (!is_utf8(line)) fail_by_encoding(name_, size_, line);
   }
@@ -59,7 +61,23 @@ TextSource::TextSource(std::string name, File file) : name_(std::move(name)), fi
   rewind();
 }
 
-bool TextSource::read_line(std::string& text) {
+bool TextSource::read_short_line(std::string& text, std::size_t number) {
+  text.clear();
+  std::size_t size = 0;
+  errno = 0;
+  int byte = std::getc(file_.get());
+  if (byte == EOF && errno != 0) fail_to_read(name_);
+  if (byte == EOF) return false;
+  for (; byte != EOF && byte != '\n'; byte = std::getc(file_.get())) {
+    if (++size <= memory_.text_bytes()) text += static_cast<char>(byte);
+  }
+  if (size > memory_.text_bytes()) memory_.fail_by_size(name_, number, size);
+  if (text.ends_with('\r')) text.pop_back();
+  return true;
+}
+
+bool TextSource::read_line(std::string& text, std::size_t number) {
+  if (memory_.text_bytes() < SIZE_MAX) return read_short_line(text, number);
   char* line = nullptr;
   std::size_t capacity = 0;
   errno = 0;
@@ -75,19 +93,39 @@ bool TextSource::read_line(std::string& text) {
 
 void TextSource::rewind() noexcept {
   at_ = 0;
+  waits_ = false;
   if (file_) std::rewind(file_.get());
 }
 
 bool TextSource::next(std::string& text) {
   if (at_ == size_) return false;
-  if (!file_) {
+  if (waits_) {
+    text = std::move(waiting_);
+    waits_ = false;
+  } else if (!file_) {
     text = texts_[at_];
-  } else if (!read_line(text)) {
+  } else if (!read_line(text, at_ + 1)) {
     throw models::FileError(
         name_, "ends before line " + std::to_string(at_ + 1) + ", expected " + std::to_string(size_) + " as before");
   }
   ++at_;
   return true;
+}
+
+std::vector<std::string> TextSource::next_block() {
+  std::vector<std::string> block;
+  std::size_t bytes = 0;
+  for (std::string text; block.size() < memory_.texts() && next(text);) {
+    bytes += text.size();
+    if (!block.empty() && bytes > memory_.text_bytes()) {
+      waiting_ = std::move(text);
+      waits_ = true;
+      --at_;
+      break;
+    }
+    block.push_back(std::move(text));
+  }
+  return block;
 }
 
 }  // namespace headlight::program

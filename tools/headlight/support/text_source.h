@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/headlight/support/text_memory.h"
+
 namespace headlight::program {
 
 class TextSource {
@@ -14,14 +16,16 @@ class TextSource {
   explicit TextSource(std::vector<std::string> texts);
   // The lines of a file, without their ends, be they \n or \r\n; "-" is standard input. What can be read only once is
   // copied to a temporary file that has no name. Throws models::FileError for a file that cannot be read, holds no
-  // line, or a line that is not UTF-8.
-  [[nodiscard]] static TextSource lines_of(const std::string& path);
+  // line, a line that is not UTF-8, or one that memory has no room for.
+  [[nodiscard]] static TextSource lines_of(const std::string& path, const TextMemory& memory = {});
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   // Back to the first one.
   void rewind() noexcept;
   // False when there are no more. Throws models::FileError.
   [[nodiscard]] bool next(std::string& text);
+  // As many as memory has room for; none at the end. Throws models::FileError.
+  [[nodiscard]] std::vector<std::string> next_block();
 
  private:
   struct Close {
@@ -29,13 +33,18 @@ class TextSource {
   };
   using File = std::unique_ptr<std::FILE, Close>;
 
-  TextSource(std::string name, File file);
+  TextSource(std::string name, File file, const TextMemory& memory);
   [[nodiscard]] static File open(const std::string& path, const std::string& name);
-  [[nodiscard]] bool read_line(std::string& text);
+  // Line `number`, counted from 1.
+  [[nodiscard]] bool read_line(std::string& text, std::size_t number);
+  [[nodiscard]] bool read_short_line(std::string& text, std::size_t number);
 
   std::vector<std::string> texts_;
   std::string name_;
   File file_;
+  TextMemory memory_;
+  std::string waiting_;  // the text of place at_, where a block had no room for it
+  bool waits_ = false;
   std::size_t size_ = 0;
   std::size_t at_ = 0;
 };

@@ -1,0 +1,136 @@
+// headlight embed --memory.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/quick.h"
+#include "support/sanitizer.h"
+#include "tools/model_commands.h"
+
+namespace headlight::test::embed_memory_test {
+
+class EmbedMemory : public ModelCommands {
+ protected:
+  // With a file of texts.
+  [[nodiscard]] Finished embed(const std::vector<std::string>& more) const {
+    std::vector<std::string> options{"--input", folder_ / "texts", "-t", "1"};
+    options.insert(options.end(), more.begin(), more.end());
+    return run("embed", options, {.output = folder_ / "out"});
+  }
+  // What a refusal says is needed, as an option; and in bytes.
+  [[nodiscard]] static std::string needed(const Finished& refused) {
+    const std::string words = "expected at least ";
+    const std::size_t at = refused.error.find(words);
+    EXPECT_EQ(refused.code, 1) << refused.error;
+    EXPECT_NE(at, std::string::npos) << refused.error;
+    return at == std::string::npos
+               ? ""
+               : refused.error.substr(at + words.size(), refused.error.find("MiB", at) + 3 - at - words.size());
+  }
+  [[nodiscard]] static std::int64_t bytes(const std::string& mebibytes) {
+    std::int64_t number = 0;
+    std::from_chars(mebibytes.data(), mebibytes.data() + mebibytes.size(), number);
+    return number << 20;
+  }
+};
+
+TEST_F(EmbedMemory, GivesTheSameVectorsInTheSameOrder) {
+  std::string texts;
+  for (int n = 0; n < 500; ++n)
+    texts += n % 7 == 0 ? "it, it.\n" : n % 3 == 0 ? "\n" : "hello world, it is w" + std::to_string(n) + "\r\n";
+  write("texts", texts);
+  const std::string least = needed(embed({"--memory", "1MiB"}));
+  const std::vector<std::vector<std::string>> kinds{{}, {"--json"}, {"-o", folder_ / "e.npy"}};
+  for (const std::vector<std::string>& kind : kinds) {
+    const auto result = [&](std::vector<std::string> more) {
+      more.insert(more.end(), kind.begin(), kind.end());
+      const Finished finished = embed(more);
+      EXPECT_EQ(finished.code, 0) << finished.error;
+      return read("out") + (kind.size() > 1 ? read("e.npy") : "");
+    };
+    const std::string expected = result({});
+    EXPECT_FALSE(expected.empty());
+    EXPECT_EQ(result({"--memory", least}), expected);
+    EXPECT_EQ(result({"--memory", "1G"}), expected);
+  }
+}
+
+// As many texts as there may be, and a long one among them: the process holds what was said, and less is refused.
+TEST_F(EmbedMemory, HoldsWhatWasSaid) {
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
+  const int count = test::count(40'000, 5'000);
+  const std::size_t size = test::count<std::size_t>(3'000'000, 1'000'000);
+  std::string texts;
+  for (int n = 0; n < count; ++n) {
+    texts += "hello, world w" + std::to_string(n) + "\n";
+    if (n != count / 2) continue;
+    // Of which JSON makes much more.
+    for (const std::size_t end = texts.size() + size; texts.size() < end;) texts += "it \x01\x02\x03 hello. ";
+    texts += "\n";
+  }
+  write("texts", texts);
+  const std::string least = needed(embed({"--memory", "1M"}));
+  for (const std::vector<std::string>& kind : std::vector<std::vector<std::string>>{{}, {"-o", folder_ / "e.npy"}}) {
+    const auto with = [&](const std::string& memory) {
+      std::vector<std::string> more{"--memory", memory};
+      more.insert(more.end(), kind.begin(), kind.end());
+      return embed(more);
+    };
+    // The long text is met when there is no room for it, and then what it needs is known.
+    const Finished refused = with(least);
+    EXPECT_NE(refused.error.find("line " + std::to_string(count / 2 + 2) + " has "), std::string::npos)
+        << refused.error;
+    EXPECT_LE(refused.peak_bytes, bytes(least));
+    const std::string enough = needed(refused);
+    const Finished finished = with(enough);
+    EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_LE(finished.peak_bytes, bytes(enough));
+    const std::string out = read("out");
+    if (kind.empty()) {
+      EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), count + 1);
+    }
+  }
+}
+
+// The first vectors are there before the last text is.
+TEST_F(EmbedMemory, AnswersBeforeTheEnd) {
+  const std::string out = folder_ / "answers", lines = folder_ / "lines";
+  ASSERT_EQ(::mkfifo(lines.c_str(), 0600), 0);
+  std::future<Finished> finished = std::async(std::launch::async, [&] {
+    return run("embed", {"--input", lines, "--memory", "1GiB"}, {.output = out});
+  });
+  std::ofstream pipe(lines);
+  for (int n = 0; n < 200; ++n) pipe << "hello\n";
+  pipe << std::flush;
+  std::size_t size = 0;
+  for (int n = 0; n < 6000 && size == 0; ++n) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    size = read("answers").size();
+  }
+  EXPECT_GT(size, 0u);
+  pipe << "world\n" << std::flush;
+  pipe.close();
+  EXPECT_EQ(finished.get().code, 0);
+  const std::string all = read("answers");
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 201);
+}
+
+TEST_F(EmbedMemory, SaysWhatIsWrong) {
+  write("texts", "hello\n");
+  for (const char* const wrong : {"12", "1X", "-1G", "M", "1.5G"}) {
+    const Finished finished = embed({"--memory", wrong});
+    EXPECT_EQ(finished.code, 2) << wrong;
+    EXPECT_NE(finished.error.find("--memory"), std::string::npos) << finished.error;
+  }
+  expect_error(run("embed", {"--ids", folder_ / "none.npy", "--memory", "1G"}), {"--memory goes with texts"}, 2);
+}
+
+}  // namespace headlight::test::embed_memory_test

@@ -1,0 +1,40 @@
+// How a run over texts keeps within a memory that was said beforehand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "headlight/engine.h"
+#include "headlight/models/text_encoder.h"
+
+namespace headlight::program {
+
+// How much of the texts is in memory at a time.
+class TextMemory {
+ public:
+  // As much as is fast, however long texts are.
+  TextMemory() = default;
+  // What the process may hold at most, `bytes` of resident memory: runs one text of as many tokens as the model takes,
+  // and sees what that and the model's folder come to. Throws std::runtime_error, saying what is needed, where `bytes`
+  // are too few for that.
+  TextMemory(std::int64_t bytes, Engine& engine, const models::TextEncoder& model, const std::string& folder);
+
+  // Texts of a call, at most.
+  [[nodiscard]] std::size_t texts() const noexcept { return texts_; }
+  // Bytes of the texts of a call together, and so of one.
+  [[nodiscard]] std::size_t text_bytes() const noexcept { return text_bytes_; }
+  // Throws models::FileError for line `number` of `name`, whose text has more of them.
+  [[noreturn]] void fail_by_size(const std::string& name, std::size_t number, std::size_t size) const;
+
+ private:
+  static constexpr std::size_t kTexts = 64;
+
+  std::size_t texts_ = kTexts;
+  std::size_t text_bytes_ = SIZE_MAX;
+  std::int64_t allowed_ = 0;        // what was said
+  std::int64_t model_bytes_ = 0;    // of which the model takes this, running one text
+  std::int64_t of_more_texts_ = 0;  // and this at most to run all of a call
+};
+
+}  // namespace headlight::program
