@@ -85,8 +85,8 @@ class HEADLIGHT_API RowShards {
   [[nodiscard]] std::span<const Part> parts() const noexcept { return parts_; }
   [[nodiscard]] std::span<const Part> memory_parts() const noexcept { return memory_parts_; }
 
-  // Adds a gradient, of a parameter or of a part of one, to what is kept for that shard, and sets it to 0. Throws
-  // std::invalid_argument where it is none of those parameters', and for a shard that is not held.
+  // Adds a gradient, of a parameter, a part of one or several side by side, to what is kept for that shard, and sets it
+  // to 0. Throws std::invalid_argument where it is none of those parameters', and for a shard that is not held.
   void keep(Engine& engine, std::int64_t shard, std::span<float> gradient);
   // compute(part) for every part, which adds to the gradients of those parameters; they are kept by shards. For what no
   // SavedState goes through, such as a readout behind the last layer.

@@ -132,8 +132,13 @@ void RowShards::keep(Engine& engine, std::int64_t shard, std::span<float> gradie
       [](const float* address, const Place& place) { return std::less<>()(address, place.gradient.data()); });
   const Place* const place = behind == places_.begin() ? nullptr : &behind[-1];
   const auto at = place == nullptr ? 0 : static_cast<std::size_t>(gradient.data() - place->gradient.data());
-  if (place == nullptr || at > place->gradient.size() || gradient.size() > place->gradient.size() - at) {
+  if (place == nullptr || at >= place->gradient.size()) {
     ops::fail(kRowShards, "a gradient is to be kept that is of none of its parameters, expected those of the layer");
+  }
+  // Of several parameters that lie side by side, all are kept or none.
+  if (const std::size_t of_place = place->gradient.size() - at; gradient.size() > of_place) {
+    keep(engine, shard, gradient.subspan(of_place));
+    gradient = gradient.first(of_place);
   }
   float* const from = gradient.data();
   float* const to = kept(shard).subspan(place->first + at).data();

@@ -2,6 +2,7 @@
 // has shards (headlight/row_shards.h). Layers do not know which.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -47,6 +48,29 @@ class RowVisitor {
                   const Function& f) const {
     if (shards_ == nullptr) return f(std::int64_t{0}, rows);
     sum_parts(engine, gradients, [&](const RowShards::Part& part) { f(part.first, part.count); });
+  }
+
+  // The same where keep(shards, shard) puts the sums of a shard aside.
+  template <class Function, class Keep>
+  void sum_ranges(std::int64_t rows, const Function& f, const Keep& keep) const {
+    if (shards_ == nullptr) return f(std::int64_t{0}, rows);
+    shards_->by_shard(
+        parts_,
+        [&](const RowShards::Part& part) {
+          if (part.count > 0) f(part.first, part.count);
+        },
+        [&](std::int64_t shard) { keep(*shards_, shard); });
+  }
+
+  // f(first, count, number of the first in the whole) for those rows, in runs that lie together there.
+  template <class Function>
+  void for_each_range(std::int64_t first, std::int64_t count, const Function& f) const {
+    if (shards_ == nullptr) return f(first, count, first);
+    for (const RowShards::Part& part : parts_) {
+      const std::int64_t begin = std::max(first, part.first);
+      const std::int64_t end = std::min(first + count, part.first + part.count);
+      if (begin < end) f(begin, end - begin, part.whole + begin - part.first);
+    }
   }
 
  private:

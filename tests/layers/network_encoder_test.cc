@@ -1,9 +1,11 @@
 // A network by the specification of an encoder: the bits of Encoder, both ways.
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "headlight/layers/network.h"
+#include "headlight/row_shards.h"
 #include "layers/encoder_twin.h"
 #include "layers/twins.h"
 #include "support/compare.h"
@@ -194,42 +196,88 @@ TEST_P(NetworkEncoderTest, ShowsTheSameHeads) {
 struct Trained {
   Merge merge;
   Norm norm;
-  float dropout;
-  Checkpoint checkpoint;
+  float dropout = 0.2f;
+  Checkpoint checkpoint = Checkpoint::keep_linear;
+  NumberType activations = NumberType::float32;
 };
 
 std::vector<Trained> trained() {
   std::vector<Trained> all;
   for (const Norm norm : {Norm::post, Norm::pre}) {
     for (const float dropout : {0.0f, 0.2f}) {
-      for (const Merge merge : kMerges) all.push_back({merge, norm, dropout, Checkpoint::keep_linear});
+      for (const Merge merge : kMerges) all.push_back({merge, norm, dropout});
+      for (const Merge merge : {Merge::concatenate, Merge::gated_by_head}) {
+        all.push_back({merge, norm, dropout, Checkpoint::layer_input, NumberType::bfloat16});
+      }
     }
-    all.push_back({Merge::weighted_by_input, norm, 0.2f, Checkpoint::layer_input});
+    all.push_back({Merge::concatenate, norm, 0, Checkpoint::keep_linear, NumberType::bfloat16});
+    for (const Merge merge : {Merge::concatenate, Merge::weighted_by_input}) {
+      all.push_back({merge, norm, 0.2f, Checkpoint::layer_input});
+      all.push_back({merge, norm, 0.2f, Checkpoint::every_k_layers});
+    }
   }
   return all;
+}
+
+void expect_same_gradients(Pair& pair) {
+  for (const Renamed& name : names(pair.encoder.options())) {
+    EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
+                          numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
+        << name.network;
+  }
 }
 
 TEST_P(NetworkEncoderTest, TrainsWithTheSameBits) {
   Engine engine(options(2));
   Random random(2);
   for (const Trained& of : trained()) {
-    Pair pair(small(of.norm, of.dropout, of.merge), random);
-    const Tokens tokens(random, 30, {40, 1, 250, 17});
+    EncoderOptions encoder = small(of.norm, of.dropout, of.merge);
+    encoder.layers = of.checkpoint == Checkpoint::every_k_layers ? 5 : 2;
+    if (of.activations == NumberType::float32 && of.dropout == 0) encoder.feed_forward_width = 40;
+    Pair pair(encoder, random);
+    const Tokens tokens(random, 30, {40, 1, 250, 17, 200});
     const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
     Tensor<float, 2> expected(by.shape()), hidden(by.shape());
     const TrainingStep step = {.seed = 5, .step = 3, .layer = 1, .layers = 2};
-    SavedState of_encoder(of.checkpoint), of_network(of.checkpoint);
+    SavedState of_encoder(of.activations, of.checkpoint), of_network(of.activations, of.checkpoint);
     pair.encoder.set_training(true);
     pair.network.set_training(true);
     pair.encoder.forward(engine, tokens.input(), expected.view(), of_encoder, step);
     pair.network.forward(engine, tokens.input(), hidden.view(), of_network, step);
     EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(of.merge);
+    EXPECT_LE(of_network.bytes(), of_encoder.bytes());
     pair.encoder.backward(engine, tokens.input(), of_encoder, by.view());
     pair.network.backward(engine, tokens.input(), of_network, by.view());
-    for (const Renamed& name : names(pair.encoder.options())) {
-      EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
-                            numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
-          << name.network;
+    expect_same_gradients(pair);
+  }
+}
+
+TEST_P(NetworkEncoderTest, TrainsBySharesWithTheSameBits) {
+  Engine engine(options(2));
+  Random random(6);
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    for (const Merge merge : {Merge::concatenate, Merge::weighted, Merge::gated_by_element}) {
+      Pair pair(small(norm, 0.1f, merge), random);
+      const Tokens tokens(random, 30, {300, 1, 250, 90});
+      const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
+      const auto train = [&](auto& model, Tensor<float, 2>& hidden) {
+        model.set_training(true);
+        const RowShardsOptions shared = {.length = tokens.count(), .shards = 3, .offsets = tokens.input().offsets};
+        auto rows = std::make_unique<RowShards>(model.parameters(), shared);
+        const ShardedAttention attention(*rows);
+        SavedState saved(Checkpoint::keep_linear, 0, attention);
+        model.forward(engine, tokens.input(), hidden.view(), saved, TrainingStep());
+        model.backward(engine, tokens.input(), saved, by.view());
+        return rows;
+      };
+      Tensor<float, 2> expected(by.shape()), hidden(by.shape());
+      const auto of_encoder = train(pair.encoder, expected), of_network = train(pair.network, hidden);
+      EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(merge);
+      for (std::int64_t shard = 0; shard < of_encoder->count(); ++shard) {
+        of_encoder->give(engine, shard);
+        of_network->give(engine, shard);
+        expect_same_gradients(pair);
+      }
     }
   }
 }
@@ -275,13 +323,14 @@ TEST_P(NetworkEncoderTest, ShowsTheSameHeadsOnTheWayBack) {
   Random random(4);
   for (const Merge merge : kMerges) {
     for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input}) {
+      const NumberType activations = checkpoint == Checkpoint::keep_linear ? NumberType::float32 : NumberType::bfloat16;
       Pair pair(small(Norm::pre, 0.1f, merge), random);
       const Tokens tokens(random, 30, {20, 5});
       const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
       Looker of_encoder, of_network;
       const auto train = [&](auto& model, Looker& looker) {
         Tensor<float, 2> hidden(by.shape());
-        SavedState saved(checkpoint);
+        SavedState saved(activations, checkpoint);
         model.set_training(true);
         model.forward(engine, tokens.input(), hidden.view(), saved, TrainingStep());
         model.backward(engine, tokens.input(), saved, by.view(), &looker);
@@ -290,11 +339,7 @@ TEST_P(NetworkEncoderTest, ShowsTheSameHeadsOnTheWayBack) {
       train(pair.network, of_network);
       EXPECT_EQ(of_network.seen.size(), std::size_t{2 * (1 + 2 * 25 * 24)});
       EXPECT_TRUE(same_bits(numbers(of_network.seen), numbers(of_encoder.seen))) << name(merge);
-      for (const Renamed& name : names(pair.encoder.options())) {
-        EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
-                              numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
-            << name.network;
-      }
+      expect_same_gradients(pair);
     }
   }
 }

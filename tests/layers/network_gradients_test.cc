@@ -1,9 +1,13 @@
 // The way back through networks: against differences of the float64 twin, along random directions of each parameter.
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "headlight/layers/network.h"
+#include "headlight/row_shards.h"
 #include "layers/network_case.h"
+#include "layers/shards.h"
 #include "support/compare.h"
 #include "support/quick.h"
 #include "support/refusal.h"
@@ -25,6 +29,13 @@ struct Case {
     logits_weights = random.uniform_tensor<2>({tokens.count(), network.spec().embedding.vocabulary});
   }
 
+  // Of hidden states alone.
+  std::vector<float> gradients(Engine& engine, SavedState& saved) {
+    zero_gradients(network.parameters());
+    network.forward(engine, tokens.input(), hidden.view(), saved);
+    network.backward(engine, tokens.input(), saved, weights.view());
+    return gradients_of(network.parameters());
+  }
   void run(Engine& engine, SavedState& saved) {
     network.forward(engine, tokens.input(), hidden.view(), saved);
     Tensor<float, 2> gradient(hidden.shape());
@@ -132,10 +143,12 @@ TEST(NetworkGradients, HaveTheSameBitsOnAnyNumberOfThreadsAndWhateverIsKept) {
   for (std::int64_t n = 0; n < 80; ++n) {
     Case drawn(random, n % 2 == 0 ? 0.0f : 0.3f);
     std::vector<std::vector<float>> gradients;
+    const NumberType activations = n % 4 < 2 ? NumberType::float32 : NumberType::bfloat16;
+    const Checkpoint again = n % 3 == 0 ? Checkpoint::every_k_layers : Checkpoint::layer_input;
     for (const int threads : {1, 3}) {
       Engine engine({.threads = threads});
       zero_gradients(drawn.network.parameters());
-      SavedState saved(threads == 1 ? Checkpoint::keep_linear : Checkpoint::layer_input);
+      SavedState saved(activations, threads == 1 ? Checkpoint::keep_linear : again, n % 3 == 0 ? 2 : 0);
       drawn.run(engine, saved);
       std::vector<float>& all = gradients.emplace_back();
       for (const Parameter& parameter : drawn.network.parameters()) {
@@ -145,6 +158,48 @@ TEST(NetworkGradients, HaveTheSameBitsOnAnyNumberOfThreadsAndWhateverIsKept) {
     const View<const float, 1> first(gradients[0].data(), {static_cast<std::int64_t>(gradients[0].size())});
     EXPECT_TRUE(same_bits(View<const float, 1>(gradients[1].data(), first.shape), first)) << "specification " << n;
   }
+}
+
+double distance(std::span<const float> a, std::span<const float> b) {
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    squares += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+  return std::sqrt(squares);
+}
+
+// Rounded numbers are near, and rows by shards add up to the same.
+TEST(NetworkGradients, AreNearInBFloat16AndByShards) {
+  Random random(16);
+  Engine engine({.threads = 2});
+  double worst = 0;
+  for (std::int64_t n = 0; n < count<std::int64_t>(300, 40); ++n) {
+    Case drawn(random);
+    const std::vector<Parameter> parameters = drawn.network.parameters();
+    SavedState plain;
+    const std::vector<float> truth = drawn.gradients(engine, plain);
+    SavedState rounded(NumberType::bfloat16);
+    const std::vector<float> near = drawn.gradients(engine, rounded);
+    worst = std::max(worst, distance(near, truth) / norm_of(truth));
+    RowShards rows(parameters,
+                   {.length = drawn.tokens.count(), .shards = 2, .block = 64, .offsets = drawn.tokens.offsets});
+    const ShardedAttention attention(rows);
+    SavedState shared(Checkpoint::keep_linear, 0, attention);
+    const bool has_sinks =
+        std::ranges::any_of(drawn.network.spec().blocks, [](const BlockSpec& block) { return block.attention.sinks; });
+    if (has_sinks) {
+      EXPECT_NE(refusal([&] { drawn.run(engine, shared); }).find("saved names shards, expected none"),
+                std::string::npos);
+      continue;
+    }
+    drawn.gradients(engine, shared);
+    std::vector<float> sum(truth.size());
+    for (const std::vector<float>& shard : shards_of(engine, rows, parameters)) {
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += shard[i];
+    }
+    EXPECT_LE(distance(sum, truth), 64 * kUnitRoundoff * norm_of(truth)) << "specification " << n;
+  }
+  EXPECT_LE(worst, 0.5);
+  EXPECT_GT(worst, 0x1p-10);
 }
 
 // Blocks whose feed-forward goes through its rows in pieces, gated and normalised inside of a run.

@@ -58,8 +58,8 @@ class HEADLIGHT_API Network : public Layer {
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
 
-  // Training: the same, keeping what backward() needs; with Checkpoint::layer_input, or every_k_layers, the input of
-  // every block. `saved` has activations of float32 and fused_attention().
+  // Training: the same, keeping what backward() needs; with Checkpoint::layer_input the input of every block, with
+  // every_k_layers that of every k-th. Throws std::invalid_argument where `saved` names shards and attention has sinks.
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                const TrainingStep& step = {}) const;
   // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
@@ -93,7 +93,9 @@ class HEADLIGHT_API Network : public Layer {
   struct State;
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Network"; }
-  void check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden) const;
+  void check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden,
+             const layers::RowVisitor& visitor) const;
+  void check_shards(const SavedState& saved) const;
   void check_logits(const View<const float, 2>& hidden, std::string_view name,
                     const View<const float, 2>& logits) const;
   [[nodiscard]] std::array<std::int64_t, 12> made_with() const noexcept;

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 
+#include "headlight/activation.h"
 #include "headlight/attention_backward.h"
 #include "headlight/head_rows.h"
 #include "headlight/normalization.h"
 #include "layers/heads.h"
+#include "layers/layer_names.h"
 #include "layers/network/operations.h"
+#include "layers/network/row_space.h"
 #include "layers/rows.h"
 #include "ops/rows/scale.h"
+#include "runtime/parallel.h"
 
 namespace headlight::layers {
 
@@ -23,6 +27,35 @@ MutableTypedView<3> by_heads(const MutableTypedView<2>& rows, std::int64_t head_
 MutableTypedView<4> one_sample_of_heads(const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
   return split_heads(one_sample(rows), rows.extent(1) / head_dim);
 }
+
+// Heads in float32, for whoever looks at them, and their gradient, rounded behind that.
+class VisitedRows {
+ public:
+  VisitedRows(const GraphCall& call, std::int64_t columns, bool is_needed)
+      : call_(call), shape_({call.tokens(), columns}), memory_(call.engine(), is_needed ? bytes() : 0, kNetworkName) {}
+
+  [[nodiscard]] MutableTypedView<2> widened(const TypedView<2>& heads) const {
+    return converted(heads, NumberType::float32, memory_.data());
+  }
+  [[nodiscard]] MutableTypedView<2> rounded(const TypedView<2>& gradient) const {
+    return converted(gradient, call_.activations(), memory_.data() + space(NumberType::float32).bytes(shape_[0]));
+  }
+
+ private:
+  [[nodiscard]] RowSpace space(NumberType type) const noexcept { return {shape_[1], type}; }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return (space(NumberType::float32) + space(call_.activations())).bytes(shape_[0]);
+  }
+  [[nodiscard]] MutableTypedView<2> converted(const TypedView<2>& from, NumberType type, std::byte* memory) const {
+    const MutableTypedView<2> to(type, memory, shape_, {row_distance(shape_[1], type), 1});
+    activate(call_.engine(), Activation::none, from, to);
+    return to;
+  }
+
+  const GraphCall& call_;
+  View<float, 2>::Shape shape_;
+  runtime::Scratch memory_;
+};
 
 AttentionShape shape_of(const AttentionSpec& spec, std::int64_t tokens) noexcept {
   return {.batch = 1,
@@ -106,6 +139,13 @@ void HeadsOperation::backward(const GraphCall& call, const RowRange& rows) {
   if (from.data != to.data) ops::scale_rows(call.engine(), from, 1.0f, {}, to);
 }
 
+ParameterGradients HeadsOperation::gradients() noexcept {
+  const auto of = [](VectorParameter* parameter) {
+    return parameter == nullptr ? std::span<float>() : parameter->all_of_gradient();
+  };
+  return {{of(query_.weight), of(query_.bias), of(key_.weight), of(key_.bias)}};
+}
+
 std::size_t HeadsOperation::workspace_bytes(const Engine& engine, std::int64_t) const {
   return rows_workspace_bytes(engine, query_.count * head_dim_);
 }
@@ -124,18 +164,27 @@ AttentionOptions AttentionOperation::options(const GraphCall& call) const {
   return made;
 }
 
-// Kept as a row for each head, in memory for a column for each.
-View<float, 3> AttentionOperation::log_sum_exp(const GraphCall& call) const noexcept {
-  return {call.floats(log_sum_exp_, call.all_rows()).data, {1, spec_.heads, call.tokens()}};
+std::size_t AttentionOperation::kept_bytes(const GraphCall& call) const {
+  runtime::ScratchLayout layout;
+  layout.add<float>(spec_.heads, call.tokens());
+  layout.add<float>(spec_.heads, call.tokens(), call.attention().kept_columns(call.tokens(), options(call)));
+  return layout.bytes();
+}
+
+AttentionOperation::Kept AttentionOperation::kept(const GraphCall& call, const AttentionOptions& options) const {
+  std::byte* const memory = call.beside(*this);
+  runtime::ScratchLayout layout;
+  const std::int64_t columns = call.attention().kept_columns(call.tokens(), options);
+  const auto sums = layout.add<float>(spec_.heads, call.tokens());
+  const auto beside = layout.add<float>(spec_.heads, call.tokens(), columns);
+  return {{sums.in(memory), {1, spec_.heads, call.tokens()}},
+          {beside.in(memory), {1, spec_.heads, call.tokens(), columns}}};
 }
 
 void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) const {
-  const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
-  const auto heads = [&](std::int64_t first, std::int64_t columns) {
-    return one_sample_of_heads(call.at(input(0).part(first, columns), rows), spec_.head_dim);
-  };
+  const auto [query, key, value] = projected(call, rows);
   AttentionOptions asked = options(call);
-  if (call.is_training()) asked.log_sum_exp = log_sum_exp(call);
+  if (call.is_training()) return forward_in_training(call, rows, asked);
   asked.probabilities = call.probabilities(block_);
   LayerHeads wanted = call.heads(block_);
   // Each head is a part of what is concatenated; others are scaled behind this.
@@ -144,8 +193,7 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
   const View<float, 2> first = wanted.outputs ? wanted.outputs : wanted.scaled_outputs;
   const MutableTypedView<2> out = call.at(output(), rows);
   const MutableTypedView<2> written = first ? MutableTypedView<2>(first) : out;
-  attention(call.engine(), heads(0, of_query), heads(of_query, of_key), heads(of_query + of_key, of_key),
-            one_sample_of_heads(written, spec_.head_dim), asked);
+  attention(call.engine(), query, key, value, one_sample_of_heads(written, spec_.head_dim), asked);
   silence(wanted.silenced, one_sample(written), spec_.head_dim);
   const auto copy_to = [&](const MutableTypedView<2>& to) {
     if (to && to.data != written.data) {
@@ -156,19 +204,56 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
   copy_to(wanted.scaled_outputs);
 }
 
+// As the attention of the step has it; over numbers of 16 bits there is one alone.
+void AttentionOperation::forward_in_training(const GraphCall& call, const RowRange& rows,
+                                             AttentionOptions options) const {
+  const auto [query, key, value] = projected(call, rows);
+  const MutableTypedView<4> out = one_sample_of_heads(call.at(output(), rows), spec_.head_dim);
+  const Kept kept = this->kept(call, options);
+  options.log_sum_exp = kept.log_sum_exp;
+  if (call.activations() == NumberType::float32) {
+    call.attention().forward(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(out),
+                             kept.beside, options);
+  } else {
+    attention(call.engine(), query, key, value, out, options);
+  }
+}
+
+AttentionOperation::Projected AttentionOperation::projected(const GraphCall& call, const RowRange& rows) const {
+  const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
+  const auto heads = [&](std::int64_t first, std::int64_t columns) {
+    return one_sample_of_heads(call.at(input(0).part(first, columns), rows), spec_.head_dim);
+  };
+  return {heads(0, of_query), heads(of_query, of_key), heads(of_query + of_key, of_key)};
+}
+
 void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
-  const Slice query = input(0).part(0, of_query), key = input(0).part(of_query, of_key),
-              value = input(0).part(of_query + of_key, of_key);
-  const auto kept = [&](const Slice& slice) { return one_sample_of_heads(call.floats(slice, rows), spec_.head_dim); };
-  const auto gradient = [&](const Slice& slice) {
-    return one_sample_of_heads(call.gradient(slice, rows), spec_.head_dim);
+  const auto [query, key, value] = projected(call, rows);
+  const MutableTypedView<4> out = one_sample_of_heads(call.at(output(), rows), spec_.head_dim);
+  MutableTypedView<2> heads_gradient = call.typed_gradient(output(), rows);
+  const bool rounds = heads_gradient.type != call.at(output(), rows).type;
+  const VisitedRows visited(call, output().columns, call.shows_heads() && rounds);
+  if (call.shows_heads()) {
+    const MutableTypedView<2> heads = rounds ? visited.widened(call.at(output(), rows)) : call.at(output(), rows);
+    call.show_heads(block_, floats_of(heads), floats_of(heads_gradient));
+    if (rounds) heads_gradient = visited.rounded(heads_gradient);
+  }
+  const MutableTypedView<4> out_gradient = one_sample_of_heads(heads_gradient, spec_.head_dim);
+  const auto gradient = [&](std::int64_t first, std::int64_t columns) {
+    return floats_of(one_sample_of_heads(call.gradient(input(0).part(first, columns), rows), spec_.head_dim));
   };
-  TypedAttentionGradients gradients = {gradient(query), gradient(key), gradient(value)};
+  AttentionGradients gradients = {gradient(0, of_query), gradient(of_query, of_key),
+                                  gradient(of_query + of_key, of_key)};
   if (sinks_ != nullptr) gradients.sinks = {sinks_->gradient.data(), {spec_.heads}};
-  call.show_heads(block_, call.floats(output(), rows), call.gradient(output(), rows));
-  attention_backward(call.engine(), kept(query), kept(key), kept(value), kept(output()), log_sum_exp(call),
-                     gradient(output()), gradients, options(call));
+  const AttentionOptions asked = options(call);
+  const Kept kept = this->kept(call, asked);
+  if (call.activations() == NumberType::float32) {
+    call.attention().backward(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(out),
+                              kept.log_sum_exp, kept.beside, floats_of(out_gradient), gradients, asked);
+  } else {
+    attention_backward(call.engine(), query, key, value, out, kept.log_sum_exp, out_gradient, gradients, asked);
+  }
 }
 
 // With what copies heads that somebody asks for.

@@ -1,7 +1,6 @@
 #include "layers/network/buffer_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 #include "layers/handed_on.h"
@@ -94,9 +93,9 @@ void BufferPlan::find_buffers_apart(const OperationList& list) {
   }
 }
 
+// Floats of a row of each buffer are those that its widest value wants.
 BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine, std::int64_t tokens) const noexcept {
-  // Floats of a row of each, as its widest value wants them.
-  std::array<std::int64_t, BufferPlaces::kMost> floats{};
+  Floats floats{};
   for (std::size_t number = 0; number < values_.size(); ++number) {
     const Value& value = list.value(static_cast<int>(number));
     if (values_[number].buffer < 0) continue;
@@ -105,21 +104,34 @@ BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine,
     if (buffers_[buffer].is_narrow && type == NumberType::float32) continue;
     floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type));
   }
+  return lay_out(list, floats, tokens);
+}
+
+BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& training, NumberType activations,
+                                std::int64_t tokens) const noexcept {
+  Floats floats{};
+  for (std::size_t number = 0; number < values_.size(); ++number) {
+    const Keeping keeping = training.of(static_cast<int>(number)).keeping;
+    if (values_[number].buffer < 0 || (keeping != Keeping::none && keeping != Keeping::again)) continue;
+    const Value& value = list.value(static_cast<int>(number));
+    std::int64_t& most = floats[static_cast<std::size_t>(values_[number].buffer)];
+    most = std::max(most, row_floats(value.columns, type_in_training(value, activations)));
+  }
+  return lay_out(list, floats, tokens);
+}
+
+BufferPlaces BufferPlan::lay_out(const OperationList& list, const Floats& floats, std::int64_t tokens) const noexcept {
   BufferPlaces places;
-  runtime::ScratchLayout throughout;
-  const auto add = [&](runtime::ScratchLayout& layout, std::size_t buffer) {
+  runtime::ScratchLayout throughout, within_runs, outside_runs;
+  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
+    const bool is_local = buffers_[buffer].is_local;
+    runtime::ScratchLayout& layout = is_local ? within_runs : buffers_[buffer].is_apart ? outside_runs : throughout;
     places.first[buffer] = layout.bytes();
-    layout.add<float>(buffers_[buffer].is_local ? list.rows_at_once(tokens) : tokens, floats[buffer]);
-  };
-  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
-    if (!buffers_[buffer].is_local && !buffers_[buffer].is_apart) add(throughout, buffer);
+    layout.add<float>(is_local ? list.rows_at_once(tokens) : tokens, floats[buffer]);
   }
-  runtime::ScratchLayout within_runs = throughout, outside_runs = throughout;
-  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
-    if (buffers_[buffer].is_local) add(within_runs, buffer);
-    if (buffers_[buffer].is_apart) add(outside_runs, buffer);
-  }
-  places.bytes = std::max(within_runs.bytes(), outside_runs.bytes());
+  places.throughout = throughout.bytes();
+  places.within_runs = within_runs.bytes();
+  places.outside_runs = outside_runs.bytes();
   return places;
 }
 

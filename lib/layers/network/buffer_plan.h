@@ -1,9 +1,12 @@
 // Where values lie in scratch memory during a forward pass: those that are never there at the same time share it.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "layers/network/operation_list.h"
+#include "layers/network/training_plan.h"
 
 namespace headlight::layers {
 
@@ -23,6 +26,12 @@ class BufferPlan {
   [[nodiscard]] const ValuePlace& of(int value) const noexcept { return values_[static_cast<std::size_t>(value)]; }
   [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine,
                                     std::int64_t tokens) const noexcept;
+  // In training: of what is kept nowhere else.
+  [[nodiscard]] BufferPlaces places(const OperationList& list, const TrainingPlan& training, NumberType activations,
+                                    std::int64_t tokens) const noexcept;
+  // In which of the blocks of memory a buffer lies.
+  [[nodiscard]] bool is_local(int buffer) const noexcept { return buffers_[static_cast<std::size_t>(buffer)].is_local; }
+  [[nodiscard]] bool is_apart(int buffer) const noexcept { return buffers_[static_cast<std::size_t>(buffer)].is_apart; }
 
  private:
   // Memory that values share which are not there at the same time.
@@ -34,6 +43,11 @@ class BufferPlan {
     bool is_apart = false;  // of values that are there outside of runs alone: they share memory with local ones
   };
 
+  // `floats` of a row of each.
+  using Floats = std::array<std::int64_t, BufferPlaces::kMost>;
+  [[nodiscard]] BufferPlaces lay_out(const OperationList& list, const Floats& floats,
+                                     std::int64_t tokens) const noexcept;
+
   void find_output_chain(const OperationList& list);
   void place_output(const OperationList& list, int operation);
   void find_buffers_apart(const OperationList& list);
@@ -44,7 +58,10 @@ class BufferPlan {
   std::vector<Buffer> buffers_;
 };
 
-// The type that a value has in a call outside of training.
+// The type that a value has in a call outside of training, and in it.
 [[nodiscard]] NumberType type_of(const Value& value, const Engine& engine) noexcept;
+[[nodiscard]] inline NumberType type_in_training(const Value& value, NumberType activations) noexcept {
+  return value.handed_on.in_training ? activations : NumberType::float32;
+}
 
 }  // namespace headlight::layers

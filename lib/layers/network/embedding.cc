@@ -3,6 +3,7 @@
 #include "headlight/normalization.h"
 #include "layers/embedding_table.h"
 #include "layers/network/operations.h"
+#include "layers/parameter_list.h"
 
 namespace headlight::layers {
 
@@ -30,6 +31,13 @@ void EmbeddingOperation::backward(const GraphCall& call, const RowRange& rows) {
   add(tables_.position, call.input().positions);
   add(tables_.token_type, call.input().token_types);
   embed_backward(call.engine(), call.gradient(output(), rows), std::span(tables).first(used));
+}
+
+ParameterGradients EmbeddingOperation::gradients() noexcept {
+  const auto of = [](MatrixParameter* table) {
+    return table == nullptr ? std::span<float>() : values_of(table->matrix.gradient());
+  };
+  return {{of(tables_.word), of(tables_.position), of(tables_.token_type)}};
 }
 
 // In another form than float32, in memory that was lent.

@@ -1,6 +1,7 @@
 #include "layers/network/graph.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "layers/layer_names.h"
 #include "runtime/parallel.h"
@@ -10,63 +11,78 @@ namespace headlight::layers {
 void Graph::finish() {
   operations_.finish();
   buffers_.make(operations_);
-  training_.make(operations_);
+  training_[0].make(operations_, NumberType::float32, NumberType::float32);
+  training_[1].make(operations_, NumberType::bfloat16, NumberType::float32);
+  training_[2].make(operations_, NumberType::bfloat16, NumberType::bfloat16);
 }
 
 template <class Function>
-void Graph::for_each_operation(const OperationRange& some, std::int64_t tokens, Function function) const {
-  const std::int64_t at_once = rows_at_once(tokens);
-  for (int number = some.first; number < some.end;) {
-    const OperationRange* const run = operations_.run_of(number);
-    const int end = run == nullptr ? number + 1 : std::min(run->end, some.end);
-    const std::int64_t step = run == nullptr ? tokens : at_once;
-    for (std::int64_t first = 0; first < tokens; first += step) {
-      for (int next = number; next < end; ++next) {
-        function(operations_[next], RowRange{first, std::min(step, tokens - first)});
-      }
-    }
-    number = end;
+void Graph::for_each_stretch(const OperationRange& some, Function function) const {
+  for (int first = some.first; first < some.end;) {
+    const OperationRange* const run = operations_.run_of(first);
+    int end = run == nullptr ? first + 1 : std::min(run->end, some.end);
+    while (run == nullptr && end < some.end && operations_.run_of(end) == nullptr) ++end;
+    function(OperationRange{first, end}, run != nullptr);
+    first = end;
   }
 }
 
-void Graph::run_forward(const GraphCall& call, const OperationRange& some) const {
-  for_each_operation(some, call.tokens(), [&](const Operation& operation, const RowRange& rows) {
-    operation.forward(call, rows);
-    runtime::throw_if_stopped(call.engine());  // nor does the next one begin
+void Graph::run_forward(GraphCall call, const OperationRange& some) const {
+  const std::int64_t tokens = call.tokens(), at_once = rows_at_once(tokens);
+  for_each_stretch(some, [&](const OperationRange& stretch, bool is_run) {
+    const BufferPlaces& places = call.places();
+    const runtime::Scratch memory(call.engine(), is_run ? places.within_runs : places.outside_runs, kNetworkName);
+    (is_run ? call.memory().within_runs : call.memory().outside_runs) = memory.data();
+    const std::int64_t step = is_run ? at_once : tokens;
+    for (std::int64_t row = 0; row < tokens; row += step) {
+      for (int number = stretch.first; number < stretch.end; ++number) {
+        operations_[number].forward(call, {row, std::min(step, tokens - row)});
+        runtime::throw_if_stopped(call.engine());  // nor does the next one begin
+      }
+    }
   });
 }
 
 void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                     const LayerOutputs& outputs) const {
   const BufferPlaces buffers = buffers_.places(operations_, engine, hidden.extent(0));
-  const runtime::Scratch memory(engine, buffers.bytes, kNetworkName);
-  run_forward(GraphCall(engine, *this, input, hidden, {.buffers = memory.data()}, buffers, {}, outputs),
-              operations_.all());
+  const runtime::Scratch memory(engine, buffers.throughout, kNetworkName);
+  GraphCall call(engine, *this, input, hidden, buffers, nullptr, outputs);
+  call.memory().buffers = memory.data();
+  run_forward(call, operations_.all());
 }
 
-// Calls function(operation, rows) for each number of rows that it will be run for.
 template <class Function>
-void Graph::for_each_size(std::int64_t tokens, Function function) const {
+void Graph::for_each_size(const OperationRange& some, bool is_run, std::int64_t tokens, Function function) const {
   const std::int64_t at_once = rows_at_once(tokens);
-  for (int number = 0; number < operations_.size(); ++number) {
-    const bool is_in_run = operations_.run_of(number) != nullptr;
-    function(operations_[number], is_in_run ? at_once : tokens);
-    if (is_in_run && at_once > 0 && tokens % at_once != 0) function(operations_[number], tokens % at_once);
+  for (int number = some.first; number < some.end; ++number) {
+    function(operations_[number], is_run ? at_once : tokens);
+    if (is_run && at_once > 0 && tokens % at_once != 0) function(operations_[number], tokens % at_once);
   }
 }
 
 std::size_t Graph::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
+  const BufferPlaces places = buffers_.places(operations_, engine, tokens);
   std::size_t most = 0;
-  for_each_size(tokens, [&](const Operation& operation, std::int64_t rows) {
-    most = std::max(most, operation.workspace_bytes(engine, rows));
+  for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
+    std::size_t inner = 0;
+    for_each_size(some, is_run, tokens, [&](const Operation& operation, std::int64_t rows) {
+      inner = std::max(inner, operation.workspace_bytes(engine, rows));
+    });
+    most = std::max(most, (is_run ? places.within_runs : places.outside_runs) + inner);
   });
-  return buffers_.places(operations_, engine, tokens).bytes + most;
+  return places.throughout + most;
 }
 
 void Graph::reserve(Engine& engine, std::int64_t tokens) const {
   // Held while the operations reserve theirs, as it is when they run.
-  const runtime::Scratch memory(engine, buffers_.places(operations_, engine, tokens).bytes, kNetworkName);
-  for_each_size(tokens, [&](const Operation& operation, std::int64_t rows) { operation.reserve(engine, rows); });
+  const BufferPlaces places = buffers_.places(operations_, engine, tokens);
+  const runtime::Scratch throughout(engine, places.throughout, kNetworkName);
+  for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
+    const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, kNetworkName);
+    for_each_size(some, is_run, tokens,
+                  [&](const Operation& operation, std::int64_t rows) { operation.reserve(engine, rows); });
+  });
 }
 
 }  // namespace headlight::layers

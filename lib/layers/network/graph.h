@@ -3,9 +3,11 @@
 // memory they take.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "layers/network/operation_list.h"
 #include "layers/network/parameters.h"
 #include "layers/network/training_plan.h"
+#include "layers/row_visitor.h"
 
 namespace headlight::layers {
 
@@ -31,45 +34,59 @@ class Graph {
   void finish();
 
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const LayerOutputs& outputs) const;
-  // The same in training, keeping kept_bytes() for backward(): with `keeps_blocks` all that it reads, else what blocks
-  // begin with.
-  struct Training {
-    bool keeps_blocks;
-    std::byte* kept;
-    TrainingStep step;
-  };
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const Training& training) const;
-  void backward(Engine& engine, const EncoderInput& input, const Training& training,
-                View<const float, 2> hidden_gradient, HeadVisitor* visitor);
-  [[nodiscard]] std::size_t kept_bytes(bool keeps_blocks, std::int64_t tokens) const noexcept {
-    return training_.kept_bytes(keeps_blocks, tokens);
-  }
+  // The same in training, keeping kept_bytes() for backward().
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const GraphTraining& training) const;
+  void backward(Engine& engine, const EncoderInput& input, const GraphTraining& training,
+                View<const float, 2> hidden_gradient);
+  [[nodiscard]] std::size_t kept_bytes(Engine& engine, const EncoderInput& input, std::int64_t tokens,
+                                       const GraphTraining& training) const;
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 
-  [[nodiscard]] std::int64_t layout() const noexcept { return training_.layout(); }
+  [[nodiscard]] std::int64_t layout() const noexcept { return training_[0].layout(); }
   // Of a value, for GraphCall.
   [[nodiscard]] const Value& value(int number) const noexcept { return operations_.value(number); }
   [[nodiscard]] const BufferPlan& buffers() const noexcept { return buffers_; }
-  [[nodiscard]] const TrainingPlan& training() const noexcept { return training_; }
+  [[nodiscard]] const TrainingPlan& training(const GraphTraining& step) const noexcept {
+    if (step.activations == NumberType::float32) return training_[0];
+    return training_[step.gradients() == NumberType::float32 ? 1 : 2];
+  }
+  // What those operations keep beside values, and those of a block and behind it before one.
+  [[nodiscard]] std::size_t beside_bytes(const GraphCall& call, const OperationRange& some) const;
+  [[nodiscard]] std::size_t beside_bytes_before(const GraphCall& call, int block, const Operation& operation) const;
   [[nodiscard]] std::int64_t rows_at_once(std::int64_t tokens) const noexcept {
     return operations_.rows_at_once(tokens);
   }
   [[nodiscard]] std::size_t blocks() const noexcept { return operations_.blocks().size(); }
 
  private:
-  // Calls function(operation, rows in one go) for all of them.
+  // Blocks first … end − 1.
+  struct Blocks {
+    int first;
+    int end;
+  };
+
+  // Calls function(operations, whether they are a run) for some at a time: those of a run, those between two runs.
   template <class Function>
-  void for_each_operation(const OperationRange& some, std::int64_t tokens, Function function) const;
+  void for_each_stretch(const OperationRange& some, Function function) const;
+  // Calls function(operation, rows) for each number of rows that it will be run for.
   template <class Function>
-  void for_each_size(std::int64_t tokens, Function function) const;
-  void run_forward(const GraphCall& call, const OperationRange& some) const;
-  void run_backward(const GraphCall& call, const OperationRange& some) const;
+  void for_each_size(const OperationRange& some, bool is_run, std::int64_t tokens, Function function) const;
+  void run_forward(GraphCall call, const OperationRange& some) const;
+  // What is kept whether blocks are computed again or not; what those blocks keep, and lending them memory for it.
+  [[nodiscard]] std::size_t throughout_bytes(const GraphCall& call) const;
+  [[nodiscard]] std::size_t bytes_of(const GraphCall& call, const Blocks& blocks) const;
+  void lend(GraphCall& call, const Blocks& blocks, std::byte* memory) const;
+  void run_backward(GraphCall call, const OperationRange& some) const;
+  void run_pieces_backward(const GraphCall& call, const OperationRange& some) const;
+  void make_again(const GraphCall& call, const OperationRange& some, const RowRange& rows) const;
+  void run_segment_backward(GraphCall call, const Blocks& some) const;
+  [[nodiscard]] bool writes_output_again(const TrainingPlan& plan) const noexcept;
 
   Parameters parameters_;
   OperationList operations_;
   BufferPlan buffers_;
-  TrainingPlan training_;
+  std::array<TrainingPlan, 3> training_;  // for activations of float32, of 16 bits, and gradients of that, too
 };
 
 }  // namespace headlight::layers

@@ -9,62 +9,188 @@
 
 namespace headlight::layers {
 
-void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const Training& training) const {
-  const std::int64_t tokens = hidden.extent(0);
-  const BufferPlaces buffers = buffers_.places(operations_, engine, tokens);
-  const runtime::Scratch memory(engine, buffers.bytes, kNetworkName);
-  const bool keeps = training.keeps_blocks;
-  const runtime::Scratch of_block(engine, keeps ? 0 : training_.block_bytes(tokens), kNetworkName);
-  const GraphMemory lent = {.is_training = true,
-                            .buffers = memory.data(),
-                            .kept = training.kept,
-                            .kept_of_block = keeps ? nullptr : of_block.data()};
-  run_forward(GraphCall(engine, *this, input, hidden, lent, buffers, training.step, {}), operations_.all());
+std::size_t Graph::beside_bytes(const GraphCall& call, const OperationRange& some) const {
+  std::size_t bytes = 0;
+  for (int number = some.first; number < some.end; ++number) bytes += operations_[number].kept_bytes(call);
+  return bytes;
 }
 
-void Graph::run_backward(const GraphCall& call, const OperationRange& some) const {
-  const std::int64_t tokens = call.tokens(), at_once = rows_at_once(tokens);
-  for (int number = some.end - 1; number >= some.first;) {
-    const OperationRange* const run = operations_.run_of(number);
-    const int first = run == nullptr ? number : run->first;
-    const std::int64_t step = run == nullptr ? tokens : at_once;
-    for (std::int64_t row = 0; row < tokens; row += step) {
-      for (int back = number; back >= first; --back) {
-        operations_[back].backward(call, {row, std::min(step, tokens - row)});
-        runtime::throw_if_stopped(call.engine());
-      }
+std::size_t Graph::beside_bytes_before(const GraphCall& call, int block, const Operation& operation) const {
+  return beside_bytes(call, {operations_.blocks()[static_cast<std::size_t>(block)].first, operation.number()});
+}
+
+std::size_t Graph::throughout_bytes(const GraphCall& call) const {
+  const TrainingPlan& plan = training(call.training());
+  return plan.throughout().bytes(call.tokens()) +
+         static_cast<std::size_t>(plan.kept_outputs(call.training().segment)) * plan.output().bytes(call.tokens());
+}
+
+std::size_t Graph::bytes_of(const GraphCall& call, const Blocks& blocks) const {
+  if (blocks.first == blocks.end) return 0;
+  const std::vector<OperationRange>& ranges = operations_.blocks();
+  const TrainingPlan& plan = training(call.training());
+  const OperationRange some = {ranges[static_cast<std::size_t>(blocks.first)].first,
+                               ranges[static_cast<std::size_t>(blocks.end - 1)].end};
+  return (plan.before_block(blocks.end) - plan.before_block(blocks.first)).bytes(call.tokens()) +
+         beside_bytes(call, some);
+}
+
+void Graph::lend(GraphCall& call, const Blocks& blocks, std::byte* memory) const {
+  const TrainingPlan& plan = training(call.training());
+  const RowSpace values = plan.before_block(blocks.end) - plan.before_block(blocks.first);
+  call.memory().first_block = blocks.first;
+  call.memory().of_blocks = memory;
+  call.memory().beside = memory + values.bytes(call.tokens());
+}
+
+std::size_t Graph::kept_bytes(Engine& engine, const EncoderInput& input, std::int64_t tokens,
+                              const GraphTraining& training) const {
+  const BufferPlaces none;
+  const GraphCall call(engine, *this, input, View<float, 2>(nullptr, {tokens, 0}), none, &training, {});
+  return throughout_bytes(call) + (training.segment > 0 ? 0 : bytes_of(call, {0, static_cast<int>(blocks())}));
+}
+
+void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+                    const GraphTraining& training) const {
+  const TrainingPlan& plan = this->training(training);
+  const BufferPlaces buffers = buffers_.places(operations_, plan, training.activations, hidden.extent(0));
+  const runtime::Scratch memory(engine, buffers.throughout, kNetworkName);
+  GraphCall call(engine, *this, input, hidden, buffers, &training, {});
+  call.memory().buffers = memory.data();
+  const int count = static_cast<int>(blocks());
+  if (training.segment == 0 || count == 0) {
+    if (count > 0) lend(call, {0, count}, training.kept + throughout_bytes(call));
+    return run_forward(call, operations_.all());
+  }
+  // The values of each block lie where those of the one before did.
+  std::size_t of_block = 0;
+  for (int block = 0; block < count; ++block) of_block = std::max(of_block, bytes_of(call, {block, block + 1}));
+  const std::size_t outputs = training.segment == 1 ? 0 : 2 * plan.output().bytes(hidden.extent(0));
+  const runtime::Scratch again(engine, of_block + outputs, kNetworkName);
+  call.memory().outputs = again.data() + of_block;
+  call.memory().outputs_take_turns = true;
+  int done = 0;
+  for (int block = 0; block < count; ++block) {
+    lend(call, {block, block + 1}, again.data());
+    const int end = operations_.blocks()[static_cast<std::size_t>(block)].end;
+    run_forward(call, {done, end});
+    done = end;
+  }
+  run_forward(call, {done, operations_.size()});
+}
+
+// Operation by operation through all rows, or some operations through some rows after others; with shards, through
+// those of one after the other.
+void Graph::run_backward(GraphCall call, const OperationRange& some) const {
+  const TrainingPlan& plan = training(call.training());
+  std::array<std::byte*, 3>& gradients = call.memory().gradients;
+  for (int end = some.end; end > some.first;) {
+    const OperationRange* const pieces = operations_.pieces_of(end - 1);
+    int first = pieces == nullptr ? end - 1 : std::max(pieces->first, some.first);
+    while (pieces == nullptr && first > some.first && operations_.pieces_of(first - 1) == nullptr) --first;
+    const Staying staying = pieces == nullptr ? Staying::apart : Staying::local;
+    const std::int64_t rows = pieces == nullptr ? call.tokens() : rows_at_once(call.tokens());
+    const runtime::Scratch memory(call.engine(), plan.gradients(staying).bytes(rows), kNetworkName);
+    gradients[static_cast<std::size_t>(staying)] = memory.data();
+    if (pieces != nullptr) {
+      run_pieces_backward(call, {first, end});
+    } else {
+      for (int number = end - 1; number >= first; --number) run_pieces_backward(call, {number, number + 1});
     }
-    number = first - 1;
+    gradients[static_cast<std::size_t>(staying)] = nullptr;
+    end = first;
   }
 }
 
-void Graph::backward(Engine& engine, const EncoderInput& input, const Training& training,
-                     View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
+void Graph::run_pieces_backward(const GraphCall& call, const OperationRange& some) const {
+  const bool goes_in_pieces = operations_.pieces_of(some.first) != nullptr;
+  const auto run = [&](const RowRange& rows) {
+    if (goes_in_pieces) make_again(call, some, rows);
+    for (int number = some.end - 1; number >= some.first; --number) {
+      operations_[number].backward(call, rows);
+      runtime::throw_if_stopped(call.engine());
+    }
+  };
+  if (!operations_[some.first].goes_by_rows()) return run(call.all_rows());
+  const std::int64_t step = goes_in_pieces ? rows_at_once(call.tokens()) : call.tokens();
+  const auto run_range = [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t row = 0; row < count; row += step) run({first + row, std::min(step, count - row)});
+  };
+  const auto keep = [&](RowShards& shards, std::int64_t shard) {
+    for (int number = some.first; number < some.end; ++number) {
+      for (const std::span<float> gradient : operations_[number].gradients().all) {
+        shards.keep(call.engine(), shard, gradient);
+      }
+    }
+  };
+  rows_of_x(call.attention()).sum_ranges(call.tokens(), run_range, keep);
+}
+
+// What was not kept, for it takes little to compute.
+void Graph::make_again(const GraphCall& call, const OperationRange& some, const RowRange& rows) const {
+  const TrainingPlan& plan = training(call.training());
+  for (int number = some.first; number < some.end; ++number) {
+    if (plan.of(operations_[number].output().value).keeping == Keeping::again) operations_[number].forward(call, rows);
+  }
+}
+
+// Blocks forward again from the input of the first one, and then backward.
+void Graph::run_segment_backward(GraphCall call, const Blocks& some) const {
+  const TrainingPlan& plan = training(call.training());
+  const std::size_t values = bytes_of(call, some);
+  const std::size_t outputs = static_cast<std::size_t>(some.end - some.first - 1) * plan.output().bytes(call.tokens());
+  const runtime::Scratch memory(call.engine(), values + outputs, kNetworkName);
+  lend(call, some, memory.data());
+  call.memory().outputs = memory.data() + values;
+  const std::vector<OperationRange>& ranges = operations_.blocks();
+  for (int block = some.first; block < some.end; ++block) {
+    const OperationRange& range = ranges[static_cast<std::size_t>(block)];
+    run_forward(call, {range.first, block + 1 < some.end ? range.end : plan.end_of_repeat(block)});
+  }
+  run_backward(
+      call, {ranges[static_cast<std::size_t>(some.first)].first, ranges[static_cast<std::size_t>(some.end - 1)].end});
+}
+
+// Whether blocks that are computed again write what lies in the output's place.
+bool Graph::writes_output_again(const TrainingPlan& plan) const noexcept {
+  for (int block = 0; block < static_cast<int>(blocks()); ++block) {
+    const int end = plan.end_of_repeat(block);
+    for (int number = operations_.blocks()[static_cast<std::size_t>(block)].first; number < end; ++number) {
+      const int made = operations_[number].output().value;
+      if (buffers_.of(made).is_hidden && plan.of(made).keeping == Keeping::none) return true;
+    }
+  }
+  return false;
+}
+
+void Graph::backward(Engine& engine, const EncoderInput& input, const GraphTraining& training,
+                     View<const float, 2> hidden_gradient) {
   const std::int64_t tokens = hidden_gradient.extent(0), width = hidden_gradient.extent(1);
-  const bool keeps = training.keeps_blocks;
-  const runtime::Scratch gradients(engine, training_.gradient_bytes(tokens, rows_at_once(tokens)), kNetworkName);
+  const TrainingPlan& plan = this->training(training);
+  const runtime::Scratch gradients(engine, plan.gradients(Staying::throughout).bytes(tokens), kNetworkName);
+  const bool keeps = training.segment == 0 || blocks() == 0;
   // What blocks that are computed again take, and where they put what was the output.
-  const BufferPlaces buffers = keeps ? BufferPlaces() : buffers_.places(operations_, engine, tokens);
-  const runtime::Scratch memory(engine, buffers.bytes, kNetworkName);
-  const runtime::Scratch of_block(engine, keeps ? 0 : training_.block_bytes(tokens), kNetworkName);
-  runtime::ScratchLayout hidden_layout;
-  if (!keeps) hidden_layout.add<float>(row_distance(width), tokens);
-  const runtime::Scratch output(engine, hidden_layout.bytes(), kNetworkName);
+  BufferPlaces buffers;
+  if (!keeps) buffers = buffers_.places(operations_, plan, training.activations, tokens);
+  const RowSpace row(width, NumberType::float32);
+  const runtime::Scratch output(engine, !keeps && writes_output_again(plan) ? row.bytes(tokens) : 0, kNetworkName);
+  const runtime::Scratch memory(engine, buffers.throughout, kNetworkName);
   const View<float, 2> hidden(reinterpret_cast<float*>(output.data()), {tokens, width}, {row_distance(width), 1});
-  const GraphMemory lent = {.is_training = true,
-                            .buffers = memory.data(),
-                            .kept = training.kept,
-                            .kept_of_block = keeps ? nullptr : of_block.data(),
-                            .gradients = gradients.data()};
-  const GraphCall call(engine, *this, input, hidden, lent, buffers, training.step, {.visitor = visitor});
-  const RowRange all = call.all_rows();
-  ops::scale_rows(engine, hidden_gradient, 1.0f, {}, call.gradient(operations_[operations_.size() - 1].output(), all));
-  if (keeps || blocks() == 0) return run_backward(call, operations_.all());
+  GraphCall call(engine, *this, input, hidden, buffers, &training, {});
+  call.memory().buffers = memory.data();
+  call.memory().gradients[static_cast<std::size_t>(Staying::throughout)] = gradients.data();
+  ops::scale_rows(engine, hidden_gradient, 1.0f, {},
+                  call.gradient(operations_[operations_.size() - 1].output(), call.all_rows()));
+  const int count = static_cast<int>(blocks());
+  if (keeps) {
+    if (count > 0) lend(call, {0, count}, training.kept + throughout_bytes(call));
+    return run_backward(call, operations_.all());
+  }
   const std::vector<OperationRange>& ranges = operations_.blocks();
   run_backward(call, {ranges.back().end, operations_.size()});
-  for (auto block = ranges.end(); block-- != ranges.begin();) {
-    run_forward(call, {block->first, training_.end_of_repeat(static_cast<int>(block - ranges.begin()))});
-    run_backward(call, *block);
+  const auto segment = static_cast<int>(training.segment);
+  for (int first = (count - 1) / segment * segment; first >= 0; first -= segment) {
+    run_segment_backward(call, {first, std::min(first + segment, count)});
   }
   run_backward(call, {0, ranges.front().first});
 }

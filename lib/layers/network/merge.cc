@@ -72,6 +72,10 @@ void MergeOperation::backward(const GraphCall& call, const RowRange& rows) {
   if (logits_ != nullptr) bias_backward(call.engine(), by_gradient, logits_->all_of_gradient());
 }
 
+ParameterGradients MergeOperation::gradients() noexcept {
+  return {{logits_ == nullptr ? std::span<float>() : logits_->all_of_gradient()}};
+}
+
 std::size_t MergeOperation::workspace_bytes(const Engine&, std::int64_t rows) const {
   return gates_ ? 0 : bytes_of_weights(rows, heads_);
 }

@@ -10,6 +10,7 @@
 #include "layers/layer_outputs.h"
 #include "layers/network/graph.h"
 #include "layers/network/parts.h"
+#include "layers/row_visitor.h"
 #include "layers/saved_state.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
@@ -39,6 +40,16 @@ struct Network::State {
   bool turns = false;  // whether any block turns its heads
   layers::Graph graph;
   layers::Logits logits;
+
+  // A step that keeps what it keeps in that memory.
+  [[nodiscard]] layers::GraphTraining training(const SavedState& saved, const TrainingStep& step) const noexcept {
+    const auto blocks = static_cast<std::int64_t>(spec.blocks.size());
+    return {.step = step,
+            .activations = saved.activations(),
+            .attention = &saved.attention(),
+            .segment = layers::segment_length(saved.checkpoint(), saved.k(), blocks),
+            .kept = saved.data()};
+  }
 };
 
 Network::Network(const NetworkSpec& spec) : state_(std::make_unique<State>()) {
@@ -60,7 +71,8 @@ Network::~Network() = default;
 const NetworkSpec& Network::spec() const noexcept { return state_->spec; }
 
 // Lists that forward() and backward() trust, and hidden or its gradient [N, E] apart from them.
-void Network::check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden) const {
+void Network::check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden,
+                    const layers::RowVisitor& visitor) const {
   const ops::Extent extent = ops::check_view(layers::kNetworkName, name, hidden);
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   const std::array<std::int64_t, 2> expected = {tokens, state_->spec.width};
@@ -77,7 +89,7 @@ void Network::check(const EncoderInput& input, std::string_view name, const View
   check_list("positions", input.positions, state_->turns || embedding.positions > 0);
   check_list("token_types", input.token_types, embedding.token_types > 0);
   ops::check_disjoint(layers::kNetworkName, name, extent, "offsets", ops::extent_of(input.offsets));
-  layers::check_token_offsets(layers::kNetworkName, input, tokens);
+  layers::check_token_offsets(layers::kNetworkName, input, visitor.whole_length(tokens));
   const auto check_rows = [&](std::string_view list_name, std::span<const std::int64_t> list, std::int64_t rows) {
     for (std::size_t n = 0; n < list.size(); ++n) {
       if (list[n] >= 0 && list[n] < rows) continue;
@@ -95,7 +107,7 @@ void Network::check(const EncoderInput& input, std::string_view name, const View
 
 void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
                       std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
-  check(input, "hidden", hidden);
+  check(input, "hidden", hidden, {});
   ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
   layers::check_layer_outputs(layers::kNetworkName, HeadsOfNetwork(state_->spec), input, hidden, probabilities, heads);
   if (hidden.extent(0) > 0) state_->graph.forward(engine, input, hidden, {probabilities, heads});
@@ -103,18 +115,14 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 
 void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                       const TrainingStep& step) const {
-  check(input, "hidden", hidden);
+  layers::check_rows(layers::kNetworkName, saved.attention(), 1, hidden.extent(0));
+  check(input, "hidden", hidden, layers::rows_of_x(saved.attention()));
   ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
-  if (saved.activations() != NumberType::float32) {
-    ops::fail(layers::kNetworkName, "saved has activations of 16 bits, expected float32");
-  }
-  if (&saved.attention() != &fused_attention()) {
-    ops::fail(layers::kNetworkName, "saved names an attention of its own, expected fused_attention()");
-  }
+  check_shards(saved);
+  const layers::GraphTraining training = state_->training(saved, step);
   const std::int64_t tokens = hidden.extent(0);
-  const bool keeps = layers::keeps_linear(saved.checkpoint());
-  std::byte* const kept = saved.begin(state_->graph.kept_bytes(keeps, tokens));
-  if (tokens > 0) state_->graph.forward(engine, input, hidden, {keeps, kept, step});
+  static_cast<void>(saved.begin(state_->graph.kept_bytes(engine, input, tokens, training)));
+  if (tokens > 0) state_->graph.forward(engine, input, hidden, state_->training(saved, step));
   SavedState::Call done = {.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}, .step = step};
   done.options[0].query_offsets = input.offsets;
   saved.commit(done);
@@ -124,14 +132,29 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
                        View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
   const auto tokens = static_cast<std::int64_t>(input.ids.size());
   layers::check_saved(layers::kNetworkName, saved, this, made_with(), {tokens, 0, 0});
-  check(input, "hidden_gradient", hidden_gradient);
+  check(input, "hidden_gradient", hidden_gradient, layers::rows_of_x(saved.attention()));
   if (!std::ranges::equal(input.offsets, saved.call().options[0].query_offsets)) {
     ops::fail(layers::kNetworkName, "offsets are others than those of the forward pass, expected the same");
   }
   state_->graph.parameters().check_training();
   if (tokens > 0) {
-    state_->graph.backward(engine, input, {layers::keeps_linear(saved.checkpoint()), saved.data(), saved.call().step},
-                           hidden_gradient, visitor);
+    layers::GraphTraining training = state_->training(saved, saved.call().step);
+    training.visitor = visitor;
+    state_->graph.backward(engine, input, training, hidden_gradient);
+  }
+}
+
+// Sums of gradients that attention makes, and turns by the length of a sequence, know no shards.
+void Network::check_shards(const SavedState& saved) const {
+  const RowShards* const shards = saved.attention().shards();
+  if (shards == nullptr) return;
+  for (std::size_t number = 0; number < state_->spec.blocks.size(); ++number) {
+    if (!state_->spec.blocks[number].attention.sinks) continue;
+    ops::fail(layers::kNetworkName, "saved names shards, expected none: blocks[", number, "] has sinks");
+  }
+  if (state_->turns && shards->count() < shards->options().shards) {
+    ops::fail(layers::kNetworkName, "saved names ", shards->count(), " shards, expected all ", shards->options().shards,
+              ": heads are turned");
   }
 }
 

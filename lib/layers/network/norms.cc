@@ -51,6 +51,10 @@ void NormOperation::backward(const GraphCall& call, const RowRange& rows) {
   if (input(1)) pass_on(call, 1, rows);
 }
 
+ParameterGradients NormOperation::gradients() noexcept {
+  return {{weight_->all_of_gradient(), bias_ == nullptr ? std::span<float>() : bias_->all_of_gradient()}};
+}
+
 void ScaleOperation::forward(const GraphCall& call, const RowRange& rows) const {
   ops::scale_rows(call.engine(), call.floats(input(0), rows), factor_, call.floats(input(1), rows),
                   call.floats(output(), rows));

@@ -9,19 +9,25 @@
 #include <vector>
 
 #include "headlight/layers/encoder.h"
+#include "headlight/layers/training_attention.h"
 #include "headlight/typed_view.h"
 #include "layers/network/values.h"
 
 namespace headlight::layers {
 
 class Graph;
+class Operation;
+class TrainingPlan;
 
-// Where buffers begin in scratch memory, for an engine and so many tokens.
+// Where buffers begin in scratch memory, for an engine and so many tokens: each in one of three blocks, of which the
+// last two are there in turns.
 struct BufferPlaces {
   // Values of a few sizes take each other's place, so that a dozen buffers do for any number of blocks.
   static constexpr std::size_t kMost = 32;
   std::array<std::size_t, kMost> first{};
-  std::size_t bytes = 0;
+  std::size_t throughout = 0;  // bytes of what is there throughout
+  std::size_t within_runs = 0;
+  std::size_t outside_runs = 0;
 };
 
 // Where an operation drops numbers in training: in which part (a block; behind them, the embeddings), and where in it.
@@ -31,68 +37,105 @@ struct DropoutPlace {
   std::uint32_t place = 0;
 };
 
-// Memory of a pass over a graph, each for the values of all tokens. In training, values that the way back reads are
-// kept in memory of their own.
-struct GraphMemory {
-  bool is_training = false;
-  std::byte* buffers = nullptr;        // of values that others take the place of
-  std::byte* kept = nullptr;           // in training
-  std::byte* kept_of_block = nullptr;  // those of the one block that is computed, where others' are not kept
-  std::byte* gradients = nullptr;      // on the way back
+// What a step of training is: its random numbers, in which type it computes, what it runs for attention, and whether
+// all is kept for the way back or (segment > 0) the input of every segment-th block, from which so many are computed
+// again.
+struct GraphTraining {
+  TrainingStep step{};
+  NumberType activations = NumberType::float32;
+  const TrainingAttention* attention = nullptr;
+  std::int64_t segment = 0;
+  std::byte* kept = nullptr;
+  HeadVisitor* visitor = nullptr;  // who looks at heads on the way back, in float32; or nobody
+
+  // Of gradients that are rounded where nobody looks at them.
+  [[nodiscard]] NumberType gradients() const noexcept { return visitor == nullptr ? activations : NumberType::float32; }
 };
 
-// What a pass shows of layers.
+// Memory of a pass over a graph.
+struct GraphMemory {
+  // Of values that others take the place of: throughout, and what is there within runs or outside of them.
+  std::byte* buffers = nullptr;
+  std::byte* within_runs = nullptr;
+  std::byte* outside_runs = nullptr;
+  // In training, what is kept: values of blocks, what operations keep beside those, and outputs of blocks that are not
+  // kept from pass to pass; each of the blocks from that one on. Outputs may take turns in two rows.
+  std::byte* of_blocks = nullptr;
+  std::byte* beside = nullptr;
+  std::byte* outputs = nullptr;
+  int first_block = 0;
+  bool outputs_take_turns = false;
+  // On the way back, gradients by Staying; with local ones, what is computed again.
+  std::array<std::byte*, 3> gradients{};
+};
+
+// What a forward pass writes out of layers.
 struct LayerOutputs {
   std::span<const LayerProbabilities> probabilities{};
   std::span<const LayerHeads> heads{};
-  HeadVisitor* visitor = nullptr;  // on the way back, or none
 };
 
 // A pass, as operations see it.
 class GraphCall {
  public:
+  // `training` is null outside of it.
   GraphCall(Engine& engine, const Graph& graph, const EncoderInput& input, View<float, 2> hidden,
-            const GraphMemory& memory, const BufferPlaces& places, const TrainingStep& step,
-            const LayerOutputs& outputs) noexcept
-      : engine_(engine),
-        graph_(graph),
-        input_(input),
-        hidden_(hidden),
-        memory_(memory),
-        places_(places),
-        step_(step),
-        outputs_(outputs) {}
+            const BufferPlaces& places, const GraphTraining* training, const LayerOutputs& outputs) noexcept;
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const EncoderInput& input() const noexcept { return input_; }
   [[nodiscard]] std::int64_t tokens() const noexcept { return hidden_.extent(0); }
-  [[nodiscard]] bool is_training() const noexcept { return memory_.is_training; }
+  [[nodiscard]] bool is_training() const noexcept { return training_ != nullptr; }
+  // In which type products multiply in training; float32 outside of it, where weights say it.
+  [[nodiscard]] NumberType activations() const noexcept {
+    return training_ == nullptr ? NumberType::float32 : training_->activations;
+  }
+  // In training.
+  [[nodiscard]] const GraphTraining& training() const noexcept { return *training_; }
+  [[nodiscard]] const TrainingAttention& attention() const noexcept { return *training_->attention; }
   [[nodiscard]] RowRange all_rows() const noexcept { return {0, tokens()}; }
+  [[nodiscard]] GraphMemory& memory() noexcept { return memory_; }
+  [[nodiscard]] const BufferPlaces& places() const noexcept { return places_; }
 
   // Those rows of a slice; of one that is not given, nothing.
   [[nodiscard]] MutableTypedView<2> at(const Slice& slice, const RowRange& rows) const noexcept;
   [[nodiscard]] View<float, 2> floats(const Slice& slice, const RowRange& rows) const noexcept;
+  // What an operation keeps in training beside values, of its kept_bytes().
+  [[nodiscard]] std::byte* beside(const Operation& operation) const noexcept;
   // What is to be written out of a block's attention.
   [[nodiscard]] Probabilities probabilities(std::int64_t block) const noexcept;
   [[nodiscard]] LayerHeads heads(std::int64_t block) const noexcept;
   // On the way back: the gradient of those rows.
+  [[nodiscard]] MutableTypedView<2> typed_gradient(const Slice& slice, const RowRange& rows) const noexcept;
   [[nodiscard]] View<float, 2> gradient(const Slice& slice, const RowRange& rows) const noexcept;
   // The heads of a block and their gradient, to whoever looks at them.
+  [[nodiscard]] bool shows_heads() const noexcept { return training_->visitor != nullptr; }
   void show_heads(std::int64_t block, View<const float, 2> outputs, View<float, 2> gradient) const;
   // What is dropped there in this step; nothing outside of training.
   [[nodiscard]] Dropout dropout(const DropoutPlace& place) const noexcept;
+  // y = dropout(x) + residual, where that is given, of those rows.
+  void drop(const Dropout& dropout, const TypedView<2>& x, const TypedView<2>& residual, const MutableTypedView<2>& y,
+            const RowRange& rows) const;
 
  private:
-  [[nodiscard]] float* kept_values(int block) const noexcept;
+  // Where a value is kept in training; null: nowhere.
+  [[nodiscard]] std::byte* kept(int value) const noexcept;
+  [[nodiscard]] std::byte* output_of_block(int block) const noexcept;
 
   Engine& engine_;
   const Graph& graph_;
   const EncoderInput& input_;
   View<float, 2> hidden_;
-  GraphMemory memory_;
   const BufferPlaces& places_;
-  TrainingStep step_;
+  const GraphTraining* training_;
+  const TrainingPlan* plan_;  // in training
   LayerOutputs outputs_;
+  GraphMemory memory_;
+};
+
+// Gradients of parameters that an operation adds to.
+struct ParameterGradients {
+  std::array<std::span<float>, 4> all{};
 };
 
 // What computes one value from others.
@@ -108,8 +151,13 @@ class Operation {
   // What backward() reads: that input, the output.
   [[nodiscard]] virtual bool keeps_input(std::size_t number) const noexcept = 0;
   [[nodiscard]] virtual bool keeps_output() const noexcept { return false; }
+  // Whether forward() is cheap, so that an output that is read in pieces is made again for them rather than kept.
+  [[nodiscard]] virtual bool is_made_again() const noexcept { return false; }
   // What it keeps in training beside that.
-  [[nodiscard]] virtual Slice training_value() const noexcept { return {}; }
+  [[nodiscard]] virtual std::size_t kept_bytes(const GraphCall& call) const;
+  // Whether backward() may be called for some rows after others. Its sums over rows go to these gradients.
+  [[nodiscard]] virtual bool goes_by_rows() const noexcept { return true; }
+  [[nodiscard]] virtual ParameterGradients gradients() noexcept { return {}; }
   // Whether that input has a gradient: angles have none.
   [[nodiscard]] virtual bool has_gradient(std::size_t number) const noexcept;
   // What forward() takes from the engine for so many rows; and taking it now.
@@ -121,6 +169,10 @@ class Operation {
   // The input whose memory the output may take, or −1. It is a whole value. Where types depend on the call, it does so
   // only where both are of one type. On the way back the input's gradient may take the memory of the output's.
   [[nodiscard]] int overwritten() const noexcept { return overwritten_; }
+
+  // Its place among the operations.
+  [[nodiscard]] int number() const noexcept { return number_; }
+  void set_number(int number) noexcept { number_ = number; }
 
   // Whether the gradient of an input has terms already, of operations that come later: then backward() adds to it.
   [[nodiscard]] bool adds(std::size_t number) const noexcept { return adds_[number]; }
@@ -137,6 +189,7 @@ class Operation {
   Slice output_;
   std::vector<Slice> inputs_;
   int overwritten_;
+  int number_ = 0;
   std::vector<bool> adds_;
 };
 

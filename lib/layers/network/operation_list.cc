@@ -7,6 +7,7 @@
 namespace headlight::layers {
 
 std::size_t Operation::workspace_bytes(const Engine&, std::int64_t) const { return 0; }
+std::size_t Operation::kept_bytes(const GraphCall&) const { return 0; }
 void Operation::reserve(Engine&, std::int64_t) const {}
 bool Operation::has_gradient(std::size_t) const noexcept { return true; }
 
@@ -15,20 +16,30 @@ Slice OperationList::add_value(std::int64_t columns, const HandedOn& handed_on) 
   return {static_cast<int>(values_.size()) - 1, 0, columns};
 }
 
-Slice OperationList::add_training_value(std::int64_t columns) { return add_value(columns); }
+void OperationList::add(std::unique_ptr<Operation> operation) {
+  operation->set_number(size());
+  operations_.push_back(std::move(operation));
+}
 
 void OperationList::begin_rows() { runs_.push_back({size(), size()}); }
 void OperationList::end_rows() { runs_.back().end = size(); }
+void OperationList::begin_pieces() { pieces_.push_back({size(), size()}); }
+void OperationList::end_pieces() { pieces_.back().end = size(); }
 void OperationList::begin_block() { blocks_.push_back({size(), size()}); }
 void OperationList::end_block() { blocks_.back().end = size(); }
 
 void OperationList::finish() {
-  run_of_.assign(operations_.size(), -1);
-  for (std::size_t run = 0; run < runs_.size(); ++run) {
-    std::fill(run_of_.begin() + runs_[run].first, run_of_.begin() + runs_[run].end, static_cast<int>(run));
-  }
+  const auto number = [this](const std::vector<OperationRange>& ranges, std::vector<int>& range_of) {
+    range_of.assign(operations_.size(), -1);
+    for (std::size_t range = 0; range < ranges.size(); ++range) {
+      std::fill(range_of.begin() + ranges[range].first, range_of.begin() + ranges[range].end, static_cast<int>(range));
+    }
+  };
+  number(runs_, run_of_);
+  number(pieces_, pieces_of_);
   find_last_uses();
   find_local_values();
+  find_local_gradients();
   find_values_of_blocks();
 }
 
@@ -40,7 +51,6 @@ void OperationList::find_last_uses() {
       if (slice) value_of(slice).last_use = number;
     }
     value_of(operation.output()).last_use = number;
-    if (const Slice kept = operation.training_value()) value_of(kept).last_use = number;
   }
   // What takes another's memory keeps it there.
   for (int number = size() - 1; number >= 0; --number) {
@@ -64,15 +74,29 @@ void OperationList::find_local_values() {
   }
 }
 
-// Those that a block makes and nobody reads behind it.
+// A value that is used only in the pieces where it is made.
+void OperationList::find_local_gradients() {
+  for (const OperationRange& pieces : pieces_) {
+    for (int number = pieces.first; number < pieces.end; ++number) {
+      Value& value = value_of((*this)[number].output());
+      // The last of all has its gradient from outside.
+      value.has_local_gradient = value.last_use < pieces.end && number + 1 < size();
+    }
+  }
+}
+
+// Those that a block makes and nobody reads behind it, and what the next one reads of it.
 void OperationList::find_values_of_blocks() {
   for (int block = 0; block < static_cast<int>(blocks_.size()); ++block) {
-    const OperationRange& range = blocks_[static_cast<std::size_t>(block)];
-    for (int number = range.first; number < range.end; ++number) {
-      const Operation& operation = (*this)[number];
-      for (const Slice& made : {operation.output(), operation.training_value()}) {
-        if (made && value_of(made).last_use < range.end) value_of(made).block = block;
-      }
+    const auto number = static_cast<std::size_t>(block);
+    const OperationRange& range = blocks_[number];
+    for (int made = range.first; made < range.end; ++made) {
+      Value& value = value_of((*this)[made].output());
+      const bool is_output = made + 1 == range.end;
+      const int end = !is_output ? range.end : number + 1 < blocks_.size() ? blocks_[number + 1].end : size();
+      if (value.last_use >= end) continue;
+      value.block = block;
+      value.is_output_of_block = is_output;
     }
   }
 }
@@ -80,6 +104,11 @@ void OperationList::find_values_of_blocks() {
 const OperationRange* OperationList::run_of(int operation) const noexcept {
   const int run = run_of_[static_cast<std::size_t>(operation)];
   return run < 0 ? nullptr : &runs_[static_cast<std::size_t>(run)];
+}
+
+const OperationRange* OperationList::pieces_of(int operation) const noexcept {
+  const int pieces = pieces_of_[static_cast<std::size_t>(operation)];
+  return pieces < 0 ? nullptr : &pieces_[static_cast<std::size_t>(pieces)];
 }
 
 int OperationList::taken_value(int number) const noexcept {

@@ -16,15 +16,16 @@ struct OperationRange {
 };
 
 // Operations between begin_rows() and end_rows() compute rows from the same rows alone: such a run goes through some
-// rows at a time, and values that only it uses are that small.
+// rows at a time, and values that only it uses are that small. Those between begin_pieces() and end_pieces(), a part of
+// a run, do so on the way back, too.
 class OperationList {
  public:
   [[nodiscard]] Slice add_value(std::int64_t columns, const HandedOn& handed_on = {});
-  // One that there is in training alone.
-  [[nodiscard]] Slice add_training_value(std::int64_t columns);
-  void add(std::unique_ptr<Operation> operation) { operations_.push_back(std::move(operation)); }
+  void add(std::unique_ptr<Operation> operation);
   void begin_rows();
   void end_rows();
+  void begin_pieces();
+  void end_pieces();
   // Around the operations of a block, which in training may be computed again: its input is then what is kept.
   void begin_block();
   void end_block();
@@ -41,8 +42,9 @@ class OperationList {
   [[nodiscard]] const Value& made_by(int operation) const noexcept { return value((*this)[operation].output().value); }
   [[nodiscard]] const std::vector<OperationRange>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::vector<OperationRange>& blocks() const noexcept { return blocks_; }
-  // The run that an operation is part of, or null.
+  // The run that an operation is part of, or null; the same on the way back.
   [[nodiscard]] const OperationRange* run_of(int operation) const noexcept;
+  [[nodiscard]] const OperationRange* pieces_of(int operation) const noexcept;
   // The value whose memory the output of that operation may take: one that nobody reads later, or −1.
   [[nodiscard]] int taken_value(int operation) const noexcept;
   // The last operation that needs the memory of a value.
@@ -54,13 +56,16 @@ class OperationList {
   [[nodiscard]] Value& value_of(const Slice& slice) noexcept { return values_[static_cast<std::size_t>(slice.value)]; }
   void find_last_uses();
   void find_local_values();
+  void find_local_gradients();
   void find_values_of_blocks();
 
   std::vector<Value> values_;
   std::vector<std::unique_ptr<Operation>> operations_;
   std::vector<OperationRange> runs_;
+  std::vector<OperationRange> pieces_;
   std::vector<OperationRange> blocks_;
   std::vector<int> run_of_;  // of each operation, −1: none
+  std::vector<int> pieces_of_;
   std::int64_t widest_local_ = 1;
 };
 

@@ -42,6 +42,7 @@ class EmbeddingOperation final : public Operation {
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] ParameterGradients gradients() noexcept override;
 
  private:
   [[nodiscard]] bool has_stored_tables() const noexcept;
@@ -79,6 +80,7 @@ class NormOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override { return number == 0; }
+  [[nodiscard]] ParameterGradients gradients() noexcept override;
 
  private:
   NormSpec spec_;
@@ -86,14 +88,14 @@ class NormOperation final : public Operation {
   VectorParameter* bias_;
 };
 
-// y = dropout(activation(x Wᵀ + b)) + residual, where that is given; of an activation there is no residual.
+// y = dropout(x Wᵀ + b) + residual, where that is given.
 class ProductOperation final : public Operation {
  public:
   struct Epilogue {
-    Activation activation = Activation::none;
-    Slice before{};  // of an activation: where the sum before it is kept in training
+    Activation activation = Activation::none;  // of the ActivationOperation behind it, outside of training
     DropoutPlace dropout{};
     Slice residual{};
+    bool is_of_floats = false;  // in training, whatever the activations
   };
   ProductOperation(MatrixParameter& weight, VectorParameter* bias, const Slice& x, const Epilogue& epilogue,
                    const Slice& y)
@@ -110,9 +112,12 @@ class ProductOperation final : public Operation {
   }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
-  [[nodiscard]] Slice training_value() const noexcept override { return epilogue_.before; }
+  [[nodiscard]] ParameterGradients gradients() noexcept override;
 
  private:
+  [[nodiscard]] NumberType type(const GraphCall& call) const noexcept {
+    return epilogue_.is_of_floats ? NumberType::float32 : call.activations();
+  }
   // The gradient of x Wᵀ + b.
   [[nodiscard]] View<float, 2> product_gradient(const GraphCall& call, const Dropout& dropout, const RowRange& rows,
                                                 std::byte* memory) const;
@@ -120,6 +125,22 @@ class ProductOperation final : public Operation {
   MatrixParameter& weight_;
   VectorParameter* bias_;
   Epilogue epilogue_;
+};
+
+// y = dropout(activation(x)). Outside of training the product before it gives that already, in its place.
+class ActivationOperation final : public Operation {
+ public:
+  ActivationOperation(Activation activation, const DropoutPlace& dropout, const Slice& x, const Slice& y)
+      : Operation(y, {x}, 0), activation_(activation), dropout_(dropout) {}
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  void backward(const GraphCall& call, const RowRange& rows) override;
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
+  [[nodiscard]] bool is_made_again() const noexcept override { return true; }
+
+ private:
+  Activation activation_;
+  DropoutPlace dropout_;
 };
 
 // y = dropout(activation(a) ∘ b)
@@ -131,6 +152,7 @@ class GateOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
+  [[nodiscard]] bool is_made_again() const noexcept override { return true; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
 
@@ -182,6 +204,7 @@ class HeadsOperation final : public Operation {
   [[nodiscard]] bool has_gradient(std::size_t number) const noexcept override { return number == 0; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] ParameterGradients gradients() noexcept override;
 
  private:
   void prepare(const GraphCall& call, const Heads& heads, std::int64_t first, const RowRange& rows) const;
@@ -198,34 +221,41 @@ class HeadsOperation final : public Operation {
 // out = attention of query, key and value, each of whole heads. Tokens see those of their own sequence.
 class AttentionOperation final : public Operation {
  public:
-  // `spec` has every size set. log_sum_exp, a column for each head, is kept in training. `block` is that whose heads
-  // callers may ask for.
+  // `spec` has every size set. `block` is that whose heads callers may ask for.
   AttentionOperation(const AttentionSpec& spec, std::int64_t block, VectorParameter* sinks, const DropoutPlace& dropout,
-                     const Slice& query_key_value, const Slice& log_sum_exp, const Slice& out)
-      : Operation(out, {query_key_value}, -1),
-        spec_(spec),
-        block_(block),
-        sinks_(sinks),
-        dropout_(dropout),
-        log_sum_exp_(log_sum_exp) {}
+                     const Slice& query_key_value, const Slice& out)
+      : Operation(out, {query_key_value}, -1), spec_(spec), block_(block), sinks_(sinks), dropout_(dropout) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
   [[nodiscard]] bool keeps_output() const noexcept override { return true; }
-  [[nodiscard]] Slice training_value() const noexcept override { return log_sum_exp_; }
+  // Log-sum-exp [1, H, N], and what the attention keeps for itself.
+  [[nodiscard]] std::size_t kept_bytes(const GraphCall& call) const override;
+  [[nodiscard]] bool goes_by_rows() const noexcept override { return false; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
 
  private:
   [[nodiscard]] AttentionOptions options(const GraphCall& call) const;
-  [[nodiscard]] View<float, 3> log_sum_exp(const GraphCall& call) const noexcept;
+  // [1, N, heads, D] each.
+  struct Projected {
+    MutableTypedView<4> query;
+    MutableTypedView<4> key;
+    MutableTypedView<4> value;
+  };
+  [[nodiscard]] Projected projected(const GraphCall& call, const RowRange& rows) const;
+  void forward_in_training(const GraphCall& call, const RowRange& rows, AttentionOptions options) const;
+  struct Kept {
+    View<float, 3> log_sum_exp;
+    View<float, 4> beside;
+  };
+  [[nodiscard]] Kept kept(const GraphCall& call, const AttentionOptions& options) const;
 
   AttentionSpec spec_;
   std::int64_t block_;
   VectorParameter* sinks_;
   DropoutPlace dropout_;
-  Slice log_sum_exp_;
 };
 
 // Heads [N, H · D] as the last product takes them: summed by their weights, or each after its gates. `by` are what
@@ -251,6 +281,7 @@ class MergeOperation final : public Operation {
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] ParameterGradients gradients() noexcept override;
 
  private:
   // Of those rows: of each, or one row for all.

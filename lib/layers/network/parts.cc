@@ -115,7 +115,8 @@ Slice Parts::heads(const std::string& name, const AttentionSpec& spec, MatrixPar
   const HeadsOperation::Heads key = of("key_norm", spec.key_value_heads, spec.key_norm);
   const Slice turned_by = spec.rotary.dims > 0 ? angles(spec.rotary, spec.head_dim) : Slice();
   const Slice y = graph_.operations().add_value(
-      x.columns, {.from = spec.head_dim % 2 == 0 ? &projection.matrix : nullptr, .to_attention = true});
+      x.columns,
+      {.from = spec.head_dim % 2 == 0 ? &projection.matrix : nullptr, .to_attention = true, .in_training = true});
   graph_.add<HeadsOperation>(query, key, spec, x, turned_by, y);
   return y;
 }
@@ -128,9 +129,12 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
                                                               {name + ".value.weight", {0, of_key}}}));
   VectorParameter* const projection_bias = bias(projection, spec.input_bias);
   const bool changes = spec.query_norm || spec.key_norm || spec.rotary.dims > 0;
-  HandedOn handed_on;
+  HandedOn handed_on = {.in_training = !changes};
   // An odd number in a row is in no pair.
-  if (!changes && spec.head_dim % 2 == 0) handed_on = {.from = &projection.matrix, .to_attention = true};
+  if (!changes && spec.head_dim % 2 == 0) {
+    handed_on.from = &projection.matrix;
+    handed_on.to_attention = true;
+  }
   Slice projected = graph_.operations().add_value(of_query + 2 * of_key, handed_on);
   graph_.add<ProductOperation>(projection, projection_bias, x, ProductOperation::Epilogue(), projected);
   if (changes) projected = heads(name, spec, projection, projected);
@@ -142,11 +146,12 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
       graph_.parameters().add_matrix(is_sum ? spec.head_dim : of_query, {{name + ".output.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(output, spec.output_bias);
   // Other merges compute with the heads.
-  handed_on =
-      spec.merge == Merge::concatenate ? HandedOn{.from = &projection.matrix, .to = &output.matrix} : HandedOn();
+  handed_on = {};
+  if (spec.merge == Merge::concatenate) {
+    handed_on = {.from = &projection.matrix, .to = &output.matrix, .in_training = true, .gradient = true};
+  }
   const Slice joined = graph_.operations().add_value(of_query, handed_on);
-  graph_.add<AttentionOperation>(spec, part_, sinks, dropout(kSelfAttention), projected,
-                                 graph_.operations().add_training_value(spec.heads), joined);
+  graph_.add<AttentionOperation>(spec, part_, sinks, dropout(kSelfAttention), projected, joined);
   const Slice merged = merge(name, spec, x, joined);
   const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<ProductOperation>(output, output_bias, merged,
@@ -166,7 +171,7 @@ Slice Parts::merge(const std::string& name, const AttentionSpec& spec, const Sli
     MatrixParameter& projection =
         graph_.parameters().add_matrix(x.columns, {{name + (gates ? ".gate.weight" : ".merge.weight"), {0, columns}}});
     by = graph_.operations().add_value(columns);
-    graph_.add<ProductOperation>(projection, nullptr, x, ProductOperation::Epilogue(), by);
+    graph_.add<ProductOperation>(projection, nullptr, x, ProductOperation::Epilogue{.is_of_floats = true}, by);
   }
   const Slice merged = graph_.operations().add_value(gates ? heads.columns : spec.head_dim);
   graph_.add<MergeOperation>(spec, part_, logits, heads, by, merged);
@@ -182,22 +187,26 @@ Slice Parts::feed_forward(const std::string& name, const FeedForwardSpec& spec, 
   MatrixParameter& down = graph_.parameters().add_matrix(hidden, {{name + ".down.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(down, spec.output_bias);
 
-  const Slice active = graph_.operations().add_value(hidden, {.from = &input.matrix, .to = &down.matrix});
+  HandedOn handed_on = {.from = &input.matrix, .to = &down.matrix, .in_training = true};
+  graph_.operations().begin_pieces();
+  const Slice before =
+      graph_.operations().add_value(spec.gated ? 2 * hidden : hidden, spec.gated ? HandedOn() : handed_on);
+  graph_.add<ProductOperation>(
+      input, input_bias, x, ProductOperation::Epilogue{.activation = spec.gated ? Activation::none : spec.activation},
+      before);
+  // What is dropped is rounded when that is done.
+  handed_on.in_training = dropout_ == 0;
+  const Slice active = graph_.operations().add_value(hidden, handed_on);
   if (spec.gated) {
-    const Slice both = graph_.operations().add_value(2 * hidden);
-    graph_.add<ProductOperation>(input, input_bias, x, ProductOperation::Epilogue(), both);
-    graph_.add<GateOperation>(spec.activation, dropout(kActivation), both.part(0, hidden), both.part(hidden, hidden),
-                              active);
+    graph_.add<GateOperation>(spec.activation, dropout(kActivation), before.part(0, hidden),
+                              before.part(hidden, hidden), active);
   } else {
-    graph_.add<ProductOperation>(input, input_bias, x,
-                                 ProductOperation::Epilogue{.activation = spec.activation,
-                                                            .before = graph_.operations().add_training_value(hidden),
-                                                            .dropout = dropout(kActivation)},
-                                 active);
+    graph_.add<ActivationOperation>(spec.activation, dropout(kActivation), before, active);
   }
   const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<ProductOperation>(down, output_bias, active,
                                ProductOperation::Epilogue{.dropout = dropout(kFeedForward), .residual = added}, y);
+  graph_.operations().end_pieces();
   return y;
 }
 

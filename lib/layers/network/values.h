@@ -25,17 +25,23 @@ struct HandedOn {
   const WeightMatrix* from = nullptr;  // of the product that it comes from, at first
   const WeightMatrix* to = nullptr;    // of the product that alone reads it
   bool to_attention = false;
+  // In training: whether it is of the type of the activations (SavedState), and whether its gradient is.
+  bool in_training = false;
+  bool gradient = false;
 };
 
 // A matrix with a row for each token, that one operation makes and others read.
 struct Value {
   std::int64_t columns;
   HandedOn handed_on;
-  // What OperationList::finish() finds: the last operation that needs it, whether it is made and used within one run of
-  // operations on some rows, and the block that it belongs to (−1: it is there throughout).
+  // What OperationList::finish() finds: the last operation that needs it; whether it is made and used within one run of
+  // operations on some rows, and its gradient within such a run of the way back; and the block that makes it, where it
+  // alone reads it, or as its output the next one (−1: it is there throughout).
   int last_use = -1;
   bool is_local = false;
+  bool has_local_gradient = false;
   int block = -1;
+  bool is_output_of_block = false;
 };
 
 // Rows first … first + count − 1 of a batch.
