@@ -23,6 +23,9 @@ constexpr std::int64_t kLeastTextBytes = std::int64_t{1} << 16;
 // Words that were counted, buffers of files, and what an allocator keeps.
 constexpr std::int64_t kSpare = std::int64_t{6} << 20;
 
+// What is measured differs a little from run to run.
+std::string mebibytes(std::int64_t bytes) { return std::to_string((bytes >> 20) + 2) + "MiB"; }
+
 // Bytes of the model's mapped files that are not resident yet, of which a call may touch `touched` at most.
 std::int64_t bytes_to_come(const std::string& folder, std::int64_t touched) {
   std::error_code none;
@@ -68,7 +71,7 @@ TextMemory::TextMemory(std::int64_t bytes, Engine& engine, const models::TextEnc
   const std::int64_t needed = std::max(*peak, model_bytes + least);
   if (bytes < needed) {
     throw std::runtime_error("--memory is " + bytes_text(static_cast<double>(bytes)) + ", expected at least " +
-                             std::to_string((needed >> 20) + 1) + "MiB for the model and one text");
+                             mebibytes(needed) + " for the model and one text");
   }
   // A quarter of what is left at most for more texts at a time, the rest for long ones.
   const std::int64_t spare = bytes - model_bytes - least;
@@ -84,7 +87,7 @@ void TextMemory::fail_by_size(const std::string& name, std::size_t number, std::
   const std::int64_t needed = model_bytes_ + of_text + std::min(of_text / 3 + 1, of_more_texts_);
   throw models::FileError(name, "line " + std::to_string(number) + " has " + std::to_string(size) +
                                     " bytes, more than --memory " + bytes_text(static_cast<double>(allowed_)) +
-                                    " has room for, expected at least " + std::to_string((needed >> 20) + 1) + "MiB");
+                                    " has room for, expected at least " + mebibytes(needed));
 }
 
 }  // namespace headlight::program
