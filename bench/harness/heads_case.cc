@@ -59,7 +59,7 @@ struct Operands {
 
   void analyse(Engine& engine) {
     program::TextSource source(texts);
-    report = program::run_heads(engine, model, source, [](std::size_t) {});
+    report = program::run_heads(engine, model, program::ModelNetwork(model, "the model"), source, [](std::size_t) {});
   }
 
   void pass(Engine& engine) {

@@ -49,18 +49,18 @@ void head_part_norms(Engine& engine, View<const float, 2> scaled_outputs, View<c
   ops::check_view(kHeadPartsName, "scaled_outputs", scaled_outputs);
   ops::check_view(kHeadPartsName, "output_weight", output_weight);
   ops::check_view(kHeadPartsName, "norms", norms);
-  const std::int64_t width = scaled_outputs.extent(1);
+  const std::int64_t columns = scaled_outputs.extent(1);
   const std::int64_t heads = norms.extent(1);
   const std::array<std::int64_t, 2> expected = {scaled_outputs.extent(0), -1};
   ops::check_shape(kHeadPartsName, "norms", norms.shape, expected, "[N, H]");
-  if (heads < 1 || width % heads != 0) {
-    ops::fail(kHeadPartsName, "norms is for " + std::to_string(heads) + " heads, expected a divisor of E, which is " +
-                                  std::to_string(width));
+  if (heads < 1 || columns % heads != 0) {
+    ops::fail(kHeadPartsName, "norms is for " + std::to_string(heads) + " heads, expected a divisor of " +
+                                  std::to_string(columns) + ", the columns of scaled_outputs");
   }
-  const std::int64_t head_dim = width / heads;
+  const std::int64_t head_dim = columns / heads, width = output_weight.extent(0);
   const bool shared = output_weight.extent(1) == head_dim;
-  const std::array<std::int64_t, 2> whole = {width, shared ? head_dim : width};
-  ops::check_shape(kHeadPartsName, "output_weight", output_weight.shape, whole, "[E, E] or [E, D]");
+  const std::array<std::int64_t, 2> whole = {-1, shared ? head_dim : columns};
+  ops::check_shape(kHeadPartsName, "output_weight", output_weight.shape, whole, "[E, H·D] or [E, D]");
   Tensor<float, 2> part({std::min(kRowsOfPart, scaled_outputs.extent(0)), width});
   for (std::int64_t row = 0; row < scaled_outputs.extent(0); row += kRowsOfPart) {
     const std::int64_t rows = std::min(kRowsOfPart, scaled_outputs.extent(0) - row);

@@ -136,6 +136,22 @@ const Tokenizer& TextEncoder::tokenizer() const {
             " has a tokenizer.json of another kind, expected BERT's tokenizer");
 }
 
+std::vector<std::int64_t> TextEncoder::positions(std::span<const std::int64_t> ids,
+                                                 std::span<const std::int64_t> offsets) const {
+  if (offsets.empty() || offsets.front() != 0 || offsets.back() != static_cast<std::int64_t>(ids.size()) ||
+      !std::is_sorted(offsets.begin(), offsets.end())) {
+    fail_call("positions: offsets do not ascend from 0 to " + std::to_string(ids.size()) + ", expected such");
+  }
+  std::vector<std::int64_t> places;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
+    Places next(network_->positions());
+    for (std::int64_t token = offsets[s]; token < offsets[s + 1]; ++token) {
+      places.push_back(next.next(ids[static_cast<std::size_t>(token)]));
+    }
+  }
+  return places;
+}
+
 std::vector<std::int64_t> TextEncoder::tokenize(std::string_view text, std::int64_t max_length) const {
   std::vector<std::int64_t> ids;
   tokenizer_->append(text, max_length == 0 ? options_.max_length : max_length, ids);
@@ -316,13 +332,13 @@ void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
 namespace {
 
 // Of ids and a place that were checked.
-void look_at(Engine& engine, const TextNetwork& network, const headlight::Encoder& encoder, Workspace& workspace,
-             View<const std::int64_t, 2> row, std::int64_t layer, View<float, 3> out) {
+void look_at(Engine& engine, const TextNetwork& network, Workspace& workspace, View<const std::int64_t, 2> row,
+             std::int64_t layer, View<float, 3> out) {
   const std::int64_t length = row.extent(1);
   LayerProbabilities wanted{.layer = layer};
   wanted.probabilities.per_head = {
       out.data, {1, out.extent(0), length, length}, {0, out.stride(0), out.stride(1), out.stride(2)}};
-  workspace.look(engine, encoder, rows_of(row, {}, network.positions()), wanted);
+  workspace.look(engine, network, rows_of(row, {}, network.positions()), wanted);
 }
 
 }  // namespace
@@ -333,7 +349,7 @@ Tensor<float, 3> TextEncoder::probabilities(Engine& engine, std::span<const std:
   const View<const std::int64_t, 2> row(ids.data(), {1, length});
   check_ids(options_.encoder, row, {}, false);
   Tensor<float, 3> out({options_.encoder.heads, length, length});
-  look_at(engine, *network_, network(), *workspaces_->take(), row, layer, out);
+  look_at(engine, *network_, *workspaces_->take(), row, layer, out);
   return out;
 }
 
@@ -343,7 +359,7 @@ void TextEncoder::probabilities(Engine& engine, std::span<const std::int64_t> id
   const View<const std::int64_t, 2> row(ids.data(), {1, length});
   check_ids(options_.encoder, row, {}, false);
   check_out(out, {options_.encoder.heads, length, length});
-  look_at(engine, *network_, network(), *workspaces_->take(), row, layer, out);
+  look_at(engine, *network_, *workspaces_->take(), row, layer, out);
 }
 
 TextEncoder make_random(const ModelOptions& options, Tokenizer tokenizer, std::uint64_t seed) {

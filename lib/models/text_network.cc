@@ -12,8 +12,9 @@ class EncoderNetwork : public TextNetwork {
       : TextNetwork(encoder.options().width, encoder.options().token_types > 0, positions),
         encoder_(std::move(encoder)) {}
 
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const override {
-    encoder_.forward(engine, input, hidden);
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+               std::span<const LayerProbabilities> probabilities) const override {
+    encoder_.forward(engine, input, hidden, probabilities);
   }
   void reserve(Engine& engine, std::int64_t tokens) const override { encoder_.reserve(engine, tokens); }
   Layer& layer() noexcept override { return encoder_; }
@@ -33,8 +34,9 @@ class SpecifiedNetwork : public TextNetwork {
               return block.attention.window_before >= 0 || block.attention.window_after >= 0;
             })) {}
 
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const override {
-    network_.forward(engine, input, hidden);
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+               std::span<const LayerProbabilities> probabilities) const override {
+    network_.forward(engine, input, hidden, probabilities);
   }
   void reserve(Engine& engine, std::int64_t tokens) const override { network_.reserve(engine, tokens); }
   Layer& layer() noexcept override { return network_; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "headlight/engine.h"
 #include "headlight/layers/encoder.h"
@@ -17,7 +18,9 @@ class TextNetwork {
   virtual ~TextNetwork() = default;
 
   // hidden [N, E] of input.positions that are rows of the network's table, or places in the sequence without one.
-  virtual void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const = 0;
+  // `probabilities` as Encoder::forward() has them.
+  virtual void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
+                       std::span<const LayerProbabilities> probabilities = {}) const = 0;
   virtual void reserve(Engine& engine, std::int64_t tokens) const = 0;
   // Parameters, weights and precision.
   [[nodiscard]] virtual Layer& layer() noexcept = 0;

@@ -60,12 +60,12 @@ class Workspace {
 
   // One sequence, which add(0, batch) adds, for the probabilities of its layers.
   template <class Add>
-  void look(Engine& engine, const headlight::Encoder& network, Add add, const LayerProbabilities& wanted) {
+  void look(Engine& engine, const TextNetwork& network, Add add, const LayerProbabilities& wanted) {
     batch_.clear();
     add(0, batch_);
     batch_.end_sequence();
-    const View<float, 2> hidden = rows(batch_.tokens(), network.options().width);
-    network.forward(engine, batch_.input_by_place(network.options().token_types > 0, 1), hidden, {&wanted, 1});
+    const View<float, 2> hidden = rows(batch_.tokens(), network.width());
+    network.forward(engine, batch_.input_by_place(network.has_token_types(), 1), hidden, {&wanted, 1});
   }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace headlight::reference {
 
-// norms(n, h) = ‖Σ_d outputs(n, h·D + d) · weight(·, h·D + d)‖; outputs [N, E], weight [E, E], norms [N, H], D = E / H.
+// norms(n, h) = ‖Σ_d outputs(n, h·D + d) · weight(·, h·D + d)‖; outputs [N, H·D], weight [E, H·D], norms [N, H].
 // weight [E, D]: the same columns for every head.
 template <class Scalar>
 void head_part_norms(View<const Scalar, 2> outputs, View<const Scalar, 2> weight, View<Scalar, 2> norms) {

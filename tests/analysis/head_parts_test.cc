@@ -21,10 +21,11 @@ TEST(HeadParts, AgreeWithTheTwin) {
   Random random(5);
   for (const Isa isa : available_isas()) {
     Engine engine({.isa = isa});
-    for (const auto& [rows, width, heads] :
-         {std::array<std::int64_t, 3>{1, 4, 1}, {7, 24, 3}, {300, 48, 12}, {5, 9, 9}}) {
-      const Tensor<float, 2> outputs = random.normal_tensor<2>({rows, width});
-      for (const std::int64_t columns : {width, width / heads}) {
+    // The last product may be as wide as the heads side by side, or wider, or narrower.
+    for (const auto& [rows, all, heads, width] :
+         {std::array<std::int64_t, 4>{1, 4, 1, 4}, {7, 24, 3, 24}, {300, 48, 12, 50}, {5, 9, 9, 7}}) {
+      const Tensor<float, 2> outputs = random.normal_tensor<2>({rows, all});
+      for (const std::int64_t columns : {all, all / heads}) {
         const Tensor<float, 2> weight = random.normal_tensor<2>({width, columns});
         Tensor<float, 2> norms({rows, heads});
         analysis::head_part_norms(engine, outputs, weight, norms);

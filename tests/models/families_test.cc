@@ -14,6 +14,7 @@
 #include "models/scratch_folder.h"
 #include "support/compare.h"
 #include "support/isas.h"
+#include "support/refusal.h"
 
 namespace headlight::models::families_test {
 
@@ -346,12 +347,43 @@ TEST(Families, AHoleInAMaskIsRefusedWhereThereAreWindows) {
   EXPECT_THROW(static_cast<void>(windows.embed(engine, tokens, hole)), std::invalid_argument);
   EXPECT_FALSE(windows.has_network());
   EXPECT_THROW(static_cast<void>(windows.network()), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(windows.probabilities(engine, ids, 0)), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(windows.probabilities(engine, ids, 99)), std::invalid_argument);
   EXPECT_EQ(windows.layer().precision(), NumberType::float32);
   // Where there are none, a token that is left out leaves its position.
   const TextEncoder whole = load(named("eurobert").write(scratch.path("family")));
   const Tensor<float, 3> found = whole.encode(engine, tokens, hole);
   for (std::int64_t e = 0; e < 32; ++e) EXPECT_EQ(found(0, 1, e), 0);
+}
+
+// Rows of sum 1, in which tokens see those that their family lets them see.
+TEST(Families, ProbabilitiesAreThoseOfEveryNetwork) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const std::vector<std::int64_t> ids{7, 8, 9, 10, 11};
+  for (const std::string name : {"roberta", "modernbert", "qwen3"}) {
+    const TextEncoder model = load(named(name).write(scratch.path("family")));
+    const Tensor<float, 3> found = model.probabilities(engine, ids, 1);
+    ASSERT_EQ(found.shape(), (Tensor<float, 3>::Shape{model.options().encoder.heads, 5, 5}));
+    for (std::int64_t i = 0; i < 5; ++i) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < 5; ++j) sum += static_cast<double>(found(0, i, j));
+      EXPECT_NEAR(sum, 1, 1e-6) << name;
+    }
+    EXPECT_EQ(found(0, 0, 1) == 0, name == "qwen3") << name;
+  }
+}
+
+TEST(Families, PositionsBeginWhereTheFamilySays) {
+  const ScratchFolder scratch;
+  const std::vector<std::int64_t> ids{7, 8, 9, 10, 11}, offsets{0, 3, 5};
+  const TextEncoder rows = load(named("roberta").write(scratch.path("family")));
+  EXPECT_EQ(rows.positions(ids, offsets), (std::vector<std::int64_t>{2, 3, 4, 2, 3}));
+  const TextEncoder places = load(named("qwen3").write(scratch.path("family")));
+  EXPECT_EQ(places.positions(ids, offsets), (std::vector<std::int64_t>{0, 1, 2, 0, 1}));
+  EXPECT_EQ(test::refusal([&] {
+              static_cast<void>(places.positions(ids, std::vector<std::int64_t>{0, 3}));
+            }),
+            "models::TextEncoder: positions: offsets do not ascend from 0 to 5, expected such");
 }
 
 TEST(Families, WhatOnlyBertHasIsRefused) {

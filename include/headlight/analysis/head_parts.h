@@ -19,9 +19,9 @@ namespace headlight::analysis {
 // norms [N, H]: the Euclidean length of each part, for each row. (Kobayashi et al. 2020 take norms of parts in this
 // way.)
 //
-// scaled_outputs [N, E]: what stands in front of W_O^hᵀ or W_upᵀ above, the heads side by side, as HeadAccess gives it.
-// output_weight: out_proj.weight, W_O [E, E] or W_up [E, D], D = E / H; H divides E. Throws std::invalid_argument
-// naming the tensor and its shape.
+// scaled_outputs [N, H·D]: what stands in front of W_O^hᵀ or W_upᵀ above, the heads side by side, as HeadAccess or
+// LayerHeads gives it. output_weight: that of the last product, W_O [E, H·D] or W_up [E, D]. Throws
+// std::invalid_argument naming the tensor and its shape.
 HEADLIGHT_API void head_part_norms(Engine& engine, View<const float, 2> scaled_outputs,
                                    View<const float, 2> output_weight, View<float, 2> norms);
 

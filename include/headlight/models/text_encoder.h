@@ -198,10 +198,15 @@ class HEADLIGHT_API TextEncoder {
   void embed(Engine& engine, const Texts& texts, View<float, 2> out, const EmbedOptions& options) const;
 
   // [H, L, L]: how much each token (row) of one sequence looks at each other in layer 0 … layers − 1; rows sum to 1.
-  // Throw std::invalid_argument for another network than BERT's.
   [[nodiscard]] Tensor<float, 3> probabilities(Engine& engine, std::span<const std::int64_t> ids,
                                                std::int64_t layer) const;
   void probabilities(Engine& engine, std::span<const std::int64_t> ids, std::int64_t layer, View<float, 3> out) const;
+
+  // [N], where the network has the tokens of sequences, as EncoderInput wants them for layer(): from 0 on in each, or
+  // in families that begin elsewhere (RoBERTa's) their rows of the table of positions. `offsets` are those of
+  // EncoderInput. Throws std::invalid_argument for others.
+  [[nodiscard]] std::vector<std::int64_t> positions(std::span<const std::int64_t> ids,
+                                                    std::span<const std::int64_t> offsets) const;
 
   // The ids of a text's tokens with those around it, at most max_length; 0: options().max_length. Throws
   // std::invalid_argument for what is not UTF-8.

@@ -9,6 +9,7 @@
 #include "headlight/engine.h"
 #include "headlight/models/text_encoder.h"
 #include "headlight/tensor.h"
+#include "tools/headlight/support/model_network.h"
 #include "tools/headlight/support/word_tokens.h"
 
 namespace headlight::program {
@@ -54,8 +55,8 @@ struct Beam {
 
 // The sentence through the model. `pieces`: every token stands for itself; else the pieces of a word are put together:
 // what looks at a word looks at any of its pieces, what a word looks at is the mean over them.
-[[nodiscard]] Beams beams_of_text(Engine& engine, const models::TextEncoder& model, const std::string& text,
-                                  bool pieces);
+[[nodiscard]] Beams beams_of_text(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network,
+                                  const std::string& text, bool pieces);
 
 // Words between spaces, and [layers, heads, L, L] weights for them. Throws models::FileError where the array is none
 // for these words, std::invalid_argument where the words are none.

@@ -1,6 +1,5 @@
 // A sentence through a model, with what every head of every layer looked at and brought.
 #include <algorithm>
-#include <numeric>
 
 #include "headlight/analysis/head_parts.h"
 #include "tools/headlight/beams/beams.h"
@@ -12,28 +11,27 @@ namespace {
 // What one forward pass leaves behind, token by token.
 struct Traces {
   std::vector<Tensor<float, 3>> weights;  // [H, N, N] a layer
-  std::vector<Tensor<float, 2>> outputs;  // [N, E] a layer: the heads' with their weights and gates, before W_O
+  std::vector<Tensor<float, 2>> outputs;  // [N, H · D] a layer: the heads' with their weights and gates, before W_O
 };
 
-Traces trace(Engine& engine, const models::TextEncoder& model, std::span<const std::int64_t> ids) {
-  const EncoderOptions& options = model.options().encoder;
+Traces trace(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network,
+             std::span<const std::int64_t> ids) {
+  const NetworkSizes& sizes = network.sizes();
   const auto tokens = static_cast<std::int64_t>(ids.size());
   Traces traces;
   std::vector<LayerProbabilities> probabilities;
   std::vector<LayerHeads> heads;
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    Tensor<float, 3>& weights = traces.weights.emplace_back(Tensor<float, 3>({options.heads, tokens, tokens}));
-    Tensor<float, 2>& outputs = traces.outputs.emplace_back(Tensor<float, 2>({tokens, options.width}));
+  for (std::int64_t layer = 0; layer < sizes.layers; ++layer) {
+    Tensor<float, 3>& weights = traces.weights.emplace_back(Tensor<float, 3>({sizes.heads, tokens, tokens}));
+    Tensor<float, 2>& outputs = traces.outputs.emplace_back(Tensor<float, 2>({tokens, sizes.columns()}));
     probabilities.push_back({.layer = layer});
-    probabilities.back().probabilities.per_head = View<float, 4>(weights.data(), {1, options.heads, tokens, tokens});
+    probabilities.back().probabilities.per_head = View<float, 4>(weights.data(), {1, sizes.heads, tokens, tokens});
     heads.push_back({.layer = layer, .scaled_outputs = outputs});
   }
-  std::vector<std::int64_t> positions(ids.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  const std::vector<std::int64_t> types(options.token_types > 0 ? ids.size() : 0);
-  const std::vector<std::int64_t> offsets{0, tokens};
-  Tensor<float, 2> hidden({tokens, options.width});
-  model.network().forward(engine, {ids, positions, types, offsets}, hidden, probabilities, heads);
+  const std::vector<std::int64_t> types(network.has_token_types() ? ids.size() : 0);
+  const std::vector<std::int64_t> offsets{0, tokens}, positions = model.positions(ids, offsets);
+  Tensor<float, 2> hidden({tokens, sizes.width});
+  network.forward(engine, {ids, positions, types, offsets}, hidden, probabilities, heads);
   return traces;
 }
 
@@ -75,29 +73,28 @@ Tensor<float, 2> joined(const Tensor<float, 2>& tokens, const std::vector<WordTo
   return result;
 }
 
-Tensor<float, 2> part_lengths(Engine& engine, const Weights& weights, std::int64_t layer, std::int64_t heads,
+Tensor<float, 2> part_lengths(Engine& engine, const ModelNetwork& network, const Weights& weights, std::int64_t layer,
                               const Tensor<float, 2>& outputs) {
-  const std::int64_t width = outputs.shape()[1];
-  const WeightView& merge = weights.at("layers." + std::to_string(layer) + ".self_attn.out_proj.weight");
-  Tensor<float, 2> lengths({outputs.shape()[0], heads});
-  analysis::head_part_norms(engine, outputs, {merge.values.data(), {width, merge.shape[1]}}, lengths);
+  Tensor<float, 2> lengths({outputs.shape()[0], network.sizes().heads});
+  analysis::head_part_norms(engine, outputs, network.projections(weights, layer).output, lengths);
   return lengths;
 }
 
 }  // namespace
 
-Beams beams_of_text(Engine& engine, const models::TextEncoder& model, const std::string& text, bool pieces) {
-  const std::vector<std::int64_t> ids = model.tokenizer().encode(text, model.options().max_length);
-  const std::vector<WordTokens> words = words_of(model.tokenizer(), text, ids, pieces);
-  const Traces traces = trace(engine, model, ids);
-  const Weights weights = model.network().weights();
+Beams beams_of_text(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network,
+                    const std::string& text, bool pieces) {
+  const std::vector<std::int64_t> ids = model.tokenize(text);
+  const std::vector<WordTokens> words = words_of(model, text, ids, pieces);
+  const Traces traces = trace(engine, model, network, ids);
+  const Weights weights = network.weights();
   Beams beams;
   beams.title = text;
-  beams.heads = model.options().encoder.heads;
+  beams.heads = network.sizes().heads;
   for (const WordTokens& word : words) beams.words.push_back(word.word);
   for (std::size_t layer = 0; layer < traces.weights.size(); ++layer) {
     const Tensor<float, 2> lengths =
-        part_lengths(engine, weights, static_cast<std::int64_t>(layer), beams.heads, traces.outputs[layer]);
+        part_lengths(engine, network, weights, static_cast<std::int64_t>(layer), traces.outputs[layer]);
     beams.layers.push_back({joined(traces.weights[layer], words), joined(lengths, words)});
   }
   return beams;

@@ -25,9 +25,10 @@ void find_head(const Beams& beams, FoundRelation& found) {
 
 std::vector<FoundRelation> find_relations(Engine& engine, const demonstration::LoadedModel& model,
                                           const std::string& text, const Beams& beams) {
+  if (!model.readout) return {};
   const models::Tokenizer& tokenizer = model.encoder.tokenizer();
   const std::vector<std::int64_t> ids = tokenizer.encode(text, model.encoder.options().max_length);
-  if (!model.readout || static_cast<std::int64_t>(ids.size()) != beams.length()) return {};
+  if (static_cast<std::int64_t>(ids.size()) != beams.length()) return {};
   std::vector<std::string_view> words;
   for (const std::int64_t id : ids) words.push_back(tokenizer.token(id));
   const View<const std::int64_t, 2> row(ids.data(), {1, beams.length()});

@@ -115,10 +115,10 @@ BeamView view_of(const Arguments& arguments, const Beams& beams) {
 }
 
 // How much of a text that is too long for the model the picture shows.
-std::string note_of_cut(const models::Tokenizer& tokenizer, const Arguments& arguments, const Beams& beams) {
-  const std::vector<std::int64_t> ids = tokenizer.encode(arguments.text, std::numeric_limits<std::int64_t>::max());
+std::string note_of_cut(const models::TextEncoder& model, const Arguments& arguments, const Beams& beams) {
+  const std::vector<std::int64_t> ids = model.tokenize(arguments.text, std::numeric_limits<std::int64_t>::max());
   std::vector<Word> all;
-  for (WordTokens& word : words_of(tokenizer, arguments.text, ids, arguments.pieces)) {
+  for (WordTokens& word : words_of(model, arguments.text, ids, arguments.pieces)) {
     all.push_back(std::move(word.word));
   }
   return "This is the first " + counted(word_count(beams.words), "word") + " of " + grouped(word_count(all)) +
@@ -133,7 +133,7 @@ void check_text(const models::TextEncoder& model, const Arguments& arguments, Be
   if (unknown.cut() > 0) {
     print_warning("the text has more than the " + std::to_string(unknown.most()) +
                   " tokens that the model takes; the rest is left out");
-    beams.notes.push_back(note_of_cut(model.tokenizer(), arguments, beams));
+    beams.notes.push_back(note_of_cut(model, arguments, beams));
   }
   unknown.warn(arguments.model.empty());
   if (const std::string names = unknown.names(); !names.empty()) {
@@ -147,11 +147,10 @@ Beams read_beams(const Arguments& arguments, std::vector<FoundRelation>& relatio
   const demonstration::LoadedModel loaded = demonstration::load(
       arguments.model, arguments.precision.empty() ? NumberType::float32 : *parse_number_type(arguments.precision));
   const models::TextEncoder& model = loaded.encoder;
-  if (model.options().encoder.layers < 1)
-    throw models::FileError(arguments.model, "has no layers, expected at least 1");
-  if (model.tokenizer().encode(arguments.text, 3).size() <= 2)  // [CLS] and [SEP]
+  const ModelNetwork network(model, arguments.model.empty() ? demonstration::kDefaultModel : arguments.model);
+  if (static_cast<std::int64_t>(model.tokenize(arguments.text).size()) <= tokens_around(model).count())
     throw models::FileError("--text", "holds no words, expected a sentence");
-  Beams beams = beams_of_text(engine, model, arguments.text, arguments.pieces);
+  Beams beams = beams_of_text(engine, model, network, arguments.text, arguments.pieces);
   check_text(model, arguments, beams);
   relations = find_relations(engine, loaded, arguments.text, beams);
   beams.source = name_of_model(arguments.model.empty() ? demonstration::kDefaultModel : arguments.model);

@@ -50,7 +50,7 @@ std::string expected_head(const std::string& text) {
   return parse_head(text) ? "" : "heads as LAYER.HEAD, such as 3.2,3.7" + limit_of_parts(text, ".");
 }
 
-std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const EncoderOptions& model) {
+std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const NetworkSizes& model) {
   std::vector<HeadName> names;
   for (const std::string& text : mask) {
     names.push_back(*parse_head(text));
@@ -97,17 +97,15 @@ void heads(const Arguments& arguments) {
   TextSource texts = texts_of(arguments.model, loaded);
   const models::TextEncoder& model = loaded.encoder;
   const std::string name = arguments.model.model.empty() ? demonstration::kDefaultModel : arguments.model.model;
-  if (model.options().encoder.layers < 1) {
-    throw models::FileError(name, "has no layers, expected at least 1");
-  }
-  const std::vector<HeadName> mask = heads_of(arguments.mask, model.options().encoder);
+  const ModelNetwork network(model, name);
+  const std::vector<HeadName> mask = heads_of(arguments.mask, network.sizes());
 
   UnknownWords unknown(model);
   unknown.add(texts);
   Progress progress(texts.size() *
                     ((mask.empty() ? 1u : 2u) + (arguments.importance ? 1u : 0u) + (loaded.readout ? 1u : 0u)));
   const auto advance = [&](std::size_t done) { progress.advance(done); };
-  HeadsReport report = run_heads(engine, model, texts, advance);
+  HeadsReport report = run_heads(engine, model, network, texts, advance);
   if (report.rows == 0) {
     const std::string& input = arguments.model.input;
     throw models::FileError(input.empty()  ? "--text"
@@ -116,9 +114,9 @@ void heads(const Arguments& arguments) {
                             "holds no words, expected some to measure heads by");
   }
   report.relations = run_relations(engine, loaded, texts, advance);
-  if (arguments.importance) report.importance = run_importance(engine, model, texts, arguments.seed, advance);
+  if (arguments.importance) report.importance = run_importance(engine, model, network, texts, arguments.seed, advance);
   PruningReport pruning;
-  if (!mask.empty()) pruning = run_without(engine, model, texts, mask, advance);
+  if (!mask.empty()) pruning = run_without(engine, model, network, texts, mask, advance);
   const PruningReport* const asked = mask.empty() ? nullptr : &pruning;
   progress.clear();
 

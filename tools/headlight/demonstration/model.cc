@@ -89,6 +89,7 @@ void Model::save(const std::string& folder, const std::map<std::string, std::str
 
 std::optional<Readout> find_readout(const models::TextEncoder& model, models::SafetensorsFile& weights) {
   const std::vector<std::string>& vocabulary = Grammar::vocabulary();
+  if (!model.has_tokenizer()) return std::nullopt;
   const models::Tokenizer& tokenizer = model.tokenizer();
   if (weights.find("words.weight") == nullptr) return std::nullopt;
   if (tokenizer.size() != static_cast<std::int64_t>(vocabulary.size())) return std::nullopt;

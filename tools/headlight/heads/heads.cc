@@ -18,11 +18,6 @@ using analysis::Measure;
 constexpr std::int64_t kExampleTokens = 14;
 constexpr std::int64_t kMostExampleTokens = 32;
 
-// Averages and weighted sums are as wide as a head.
-bool merges_to_one_head(Merge merge) {
-  return merge == Merge::average || merge == Merge::weighted || merge == Merge::weighted_by_input;
-}
-
 // Memory that is kept from batch to batch: to get it anew would take time.
 template <int Rank>
 View<float, Rank> in_memory(std::vector<float>& memory, const typename View<float, Rank>::Shape& shape) {
@@ -37,15 +32,15 @@ class Activations {
   std::vector<std::int64_t> words;            // tokens of the batch, ascending
   std::vector<std::int64_t> positions;        // of those within their texts
   std::vector<View<float, 4>> probabilities;  // a layer: [1, H, words, longest]
-  std::vector<View<float, 2>> outputs;        // a layer: [tokens, E]
-  std::vector<View<float, 2>> merged;         // a layer: [tokens, E] or [tokens, D], what its last product takes
+  std::vector<View<float, 2>> outputs;        // a layer: [tokens, H · D]
+  std::vector<View<float, 2>> merged;         // a layer: [tokens, merged_width()], what its last product takes
 
-  void run(Engine& engine, const models::TextEncoder& model, const TextBatch& batch) {
+  void run(Engine& engine, const ModelNetwork& network, const TextBatch& batch) {
     find_words(batch);
     if (words.empty()) return;
-    const EncoderOptions& options = model.options().encoder;
+    const NetworkSizes& sizes = network.sizes();
     const auto count = static_cast<std::int64_t>(words.size());
-    const auto layers = static_cast<std::size_t>(options.layers);
+    const auto layers = static_cast<std::size_t>(sizes.layers);
     weights_.resize(layers);
     tokens_.resize(layers);
     merged_.resize(layers);
@@ -56,20 +51,21 @@ class Activations {
     merged.clear();
     for (std::size_t layer = 0; layer < layers; ++layer) {
       const auto number = static_cast<std::int64_t>(layer);
-      probabilities.push_back(in_memory<4>(weights_[layer], {1, options.heads, count, batch.longest}));
-      outputs.push_back(in_memory<2>(tokens_[layer], {batch.tokens, options.width}));
+      probabilities.push_back(in_memory<4>(weights_[layer], {1, sizes.heads, count, batch.longest}));
+      outputs.push_back(in_memory<2>(tokens_[layer], {batch.tokens, sizes.columns()}));
       wanted.push_back({number, {.per_head = probabilities.back(), .rows = words, .own_keys = true}});
       heads.push_back({.layer = number, .outputs = outputs.back()});
       // Heads side by side are what they are merged to.
-      const bool joins = options.merge == Merge::concatenate;
-      merged.push_back(joins ? outputs.back() : in_memory<2>(merged_[layer], {batch.tokens, options.width}));
+      const bool joins = sizes.merge == Merge::concatenate;
+      merged.push_back(joins ? outputs.back() : in_memory<2>(merged_[layer], {batch.tokens, sizes.columns()}));
       if (!joins) heads.back().scaled_outputs = merged.back();
     }
     const models::TokenBatch packed = batch.packed();
-    const View<float, 2> hidden = in_memory<2>(hidden_, {batch.tokens, options.width});
-    model.network().forward(engine, packed.input(options.token_types > 0), hidden, wanted, heads);
-    if (merges_to_one_head(options.merge)) {
-      for (View<float, 2>& of_layer : merged) of_layer = sum_of_heads(of_layer, options.heads);
+    const View<float, 2> hidden = in_memory<2>(hidden_, {batch.tokens, sizes.width});
+    network.forward(engine, packed.input_by_place(network.has_token_types(), packed.sequences()), hidden, wanted,
+                    heads);
+    if (sizes.merges_to_one_head()) {
+      for (View<float, 2>& of_layer : merged) of_layer = sum_of_heads(of_layer, sizes.heads);
     }
   }
 
@@ -92,7 +88,7 @@ class Activations {
     std::int64_t token = 0;
     for (const models::Sequence& text : batch.texts) {
       const auto length = static_cast<std::int64_t>(text.size());
-      for (std::int64_t position = 1; position + 1 < length; ++position) {
+      for (std::int64_t position = batch.around.before; position + batch.around.behind < length; ++position) {
         words.push_back(token + position);
         positions.push_back(position);
       }
@@ -106,17 +102,16 @@ class Activations {
 
 class HeadsRun {
  public:
-  HeadsRun(Engine& engine, const models::TextEncoder& model)
-      : engine_(engine), model_(model), options_(model.options().encoder), cka_(options_.layers * options_.heads) {
-    for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
-      attention_.emplace_back(options_.heads);
-      covariance_.emplace_back(merges_to_one_head(options_.merge) ? 1 : options_.heads,
-                               options_.width / options_.heads);
+  HeadsRun(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network)
+      : engine_(engine), model_(model), network_(network), sizes_(network.sizes()), cka_(sizes_.layers * sizes_.heads) {
+    for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) {
+      attention_.emplace_back(sizes_.heads);
+      covariance_.emplace_back(sizes_.merges_to_one_head() ? 1 : sizes_.heads, sizes_.head_dim);
     }
-    report_.layers = options_.layers;
-    report_.heads = options_.heads;
-    report_.head_dim = options_.width / options_.heads;
-    report_.merged_width = merges_to_one_head(options_.merge) ? report_.head_dim : options_.width;
+    report_.layers = sizes_.layers;
+    report_.heads = sizes_.heads;
+    report_.head_dim = sizes_.head_dim;
+    report_.merged_width = sizes_.merged_width();
     report_.longest = model.options().max_length;
   }
 
@@ -124,7 +119,7 @@ class HeadsRun {
     report_.texts += static_cast<std::int64_t>(batch.texts.size());
     report_.tokens += batch.tokens;
     report_.cut += batch.cut;
-    found_.run(engine_, model_, batch);
+    found_.run(engine_, network_, batch);
     if (found_.words.empty()) return;
     report_.rows += static_cast<std::int64_t>(found_.words.size());
     add_layers(batch, found_);
@@ -141,7 +136,7 @@ class HeadsRun {
       }
     }
     // Eigenvalues take a thread a while, and a layer needs none of another.
-    const Weights weights = model_.network().weights();
+    const Weights weights = network_.weights();
     report_.by_layer.resize(covariance_.size());
     runtime::parallel_for_or_throw(engine_, report_.layers, engine_.threads(), [&](std::int64_t layer, int) {
       report_.by_layer[static_cast<std::size_t>(layer)] = of_layer(layer, weights);
@@ -157,30 +152,31 @@ class HeadsRun {
     for (const models::Sequence& text : batch.texts) ends.push_back(static_cast<std::int64_t>(text.size()) - 1);
     const auto measure = [&](std::int64_t task, int) {
       const auto layer = static_cast<std::size_t>(task / 2);
-      if (task % 2 == 0) return add_attention(ends, found, layer);
+      if (task % 2 == 0) return add_attention(batch, ends, found, layer);
       covariance_[layer].add(engine_, found.merged[layer], found.words);
     };
     constexpr std::int64_t kTasksOfThread = 2;
-    const std::int64_t tasks = 2 * options_.layers;
+    const std::int64_t tasks = 2 * sizes_.layers;
     if (tasks >= kTasksOfThread * engine_.threads()) {
       return runtime::parallel_for_or_throw(engine_, tasks, engine_.threads(), measure);
     }
     for (std::int64_t task = 0; task < tasks; ++task) measure(task, 0);
   }
 
-  // ends: the last token of each text.
-  void add_attention(std::span<const std::int64_t> ends, const Activations& found, std::size_t layer) {
+  // ends: the last token of each text, which is no word where one stands behind those.
+  void add_attention(const TextBatch& batch, std::span<const std::int64_t> ends, const Activations& found,
+                     std::size_t layer) {
     const View<float, 4>& all = found.probabilities[layer];
     std::vector<AttentionText> texts;
     std::int64_t row = 0;
     for (std::size_t number = 0; number < ends.size(); ++number) {
       const std::int64_t length = ends[number] + 1;
-      const std::int64_t rows = std::max<std::int64_t>(0, length - 2);
+      const std::int64_t rows = batch.words_of(length);
       if (rows == 0) continue;
       texts.push_back(
-          {{&all(0, 0, row, 0), {options_.heads, rows, length}, {all.stride(1), all.stride(2), 1}},
+          {{&all(0, 0, row, 0), {sizes_.heads, rows, length}, {all.stride(1), all.stride(2), 1}},
            std::span(found.positions).subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(rows)),
-           ends.subspan(number, 1)});
+           ends.subspan(number, batch.around.behind > 0 ? 1 : 0)});
       row += rows;
     }
     attention_[layer].add(engine_, texts);
@@ -189,7 +185,7 @@ class HeadsRun {
   void add_similarities(const Activations& found) {
     std::vector<View<const float, 2>> heads;
     for (const View<float, 2>& outputs : found.outputs) {
-      for (std::int64_t head = 0; head < options_.heads; ++head) {
+      for (std::int64_t head = 0; head < sizes_.heads; ++head) {
         heads.push_back({&outputs(0, head * report_.head_dim), {outputs.extent(0), report_.head_dim}, outputs.strides});
       }
     }
@@ -202,26 +198,28 @@ class HeadsRun {
     std::int64_t row = 0;
     for (const models::Sequence& text : batch.texts) {
       const auto length = static_cast<std::int64_t>(text.size());
-      const std::int64_t rows = std::max<std::int64_t>(0, length - 2);
+      const std::int64_t rows = batch.words_of(length);
       const bool better = report_.example.rows == 0 || distance(length) < distance(example_length_);
       if (rows > 0 && better) {
         example_length_ = length;
-        report_.example = example(text, row, found);
+        report_.example = example(text, batch.around, row, found);
       }
       row += rows;
     }
   }
 
   // A text whose words have the rows from `row` on.
-  [[nodiscard]] HeadsExample example(const models::Sequence& text, std::int64_t row, const Activations& found) const {
+  [[nodiscard]] HeadsExample example(const models::Sequence& text, const TokensAround& around, std::int64_t row,
+                                     const Activations& found) const {
     HeadsExample picture;
     const std::int64_t tokens = std::min(static_cast<std::int64_t>(text.size()), kMostExampleTokens);
-    picture.rows = std::min(static_cast<std::int64_t>(text.size()) - 2, kMostExampleTokens - 1);
+    picture.rows =
+        std::min(static_cast<std::int64_t>(text.size()) - around.count(), kMostExampleTokens - around.before);
     for (std::int64_t token = 0; token < tokens; ++token) {
-      picture.tokens.push_back(model_.tokenizer().token(text[static_cast<std::size_t>(token)].id));
+      picture.tokens.push_back(*model_.token(text[static_cast<std::size_t>(token)].id));
     }
     for (const View<float, 4>& all : found.probabilities) {
-      for (std::int64_t head = 0; head < options_.heads; ++head) {
+      for (std::int64_t head = 0; head < sizes_.heads; ++head) {
         std::vector<float>& weights = picture.weights.emplace_back();
         for (std::int64_t r = row; r < row + picture.rows; ++r) {
           weights.insert(weights.end(), &all(0, head, r, 0), &all(0, head, r, 0) + tokens);
@@ -238,20 +236,30 @@ class HeadsRun {
     for (std::int64_t a = 0; a < report_.heads; ++a) {
       for (std::int64_t b = 0; b < report_.heads; ++b) found.divergence.push_back(attention.jensen_shannon(a, b));
     }
-    const WeightView& projections = weights.at("layers." + std::to_string(layer) + ".self_attn.in_proj_weight");
-    const std::int64_t width = options_.width;
-    const View<const float, 2> query(projections.values.data(), {width, width});
-    const View<const float, 2> key(projections.values.data() + width * width, {width, width});
+    const auto [query, key, output] = network_.projections(weights, layer);
     found.query_overlap = analysis::subspace_overlaps(engine_, query, report_.heads);
-    found.key_overlap = analysis::subspace_overlaps(engine_, key, report_.heads);
+    found.key_overlap = of_all_heads(analysis::subspace_overlaps(engine_, key, sizes_.key_value_heads));
     found.query_orthogonality = analysis::orthogonality_penalty(query, report_.heads);
-    found.key_orthogonality = analysis::orthogonality_penalty(key, report_.heads);
+    found.key_orthogonality = analysis::orthogonality_penalty(key, sizes_.key_value_heads);
     return found;
+  }
+
+  // Of those that share keys, the same.
+  [[nodiscard]] std::vector<Measure> of_all_heads(const std::vector<Measure>& of_groups) const {
+    const std::int64_t group = sizes_.heads / sizes_.key_value_heads;
+    std::vector<Measure> all;
+    for (std::int64_t a = 0; a < sizes_.heads; ++a) {
+      for (std::int64_t b = 0; b < sizes_.heads; ++b) {
+        all.push_back(of_groups[static_cast<std::size_t>(a / group * sizes_.key_value_heads + b / group)]);
+      }
+    }
+    return all;
   }
 
   Engine& engine_;
   const models::TextEncoder& model_;
-  EncoderOptions options_;
+  const ModelNetwork& network_;
+  NetworkSizes sizes_;
   std::vector<analysis::AttentionMeasures> attention_;
   std::vector<analysis::HeadCovariance> covariance_;
   analysis::MinibatchCka cka_;
@@ -262,8 +270,9 @@ class HeadsRun {
 
 }  // namespace
 
-HeadsReport run_heads(Engine& engine, const models::TextEncoder& model, TextSource& texts, const Advance& advance) {
-  HeadsRun run(engine, model);
+HeadsReport run_heads(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network, TextSource& texts,
+                      const Advance& advance) {
+  HeadsRun run(engine, model, network);
   TextBatches batches(model, texts);
   for (TextBatch batch; batches.next(batch);) {
     run.add(batch);

@@ -11,6 +11,7 @@
 #include "headlight/engine.h"
 #include "headlight/models/text_encoder.h"
 #include "tools/headlight/demonstration/default_model.h"
+#include "tools/headlight/support/model_network.h"
 #include "tools/headlight/support/text_source.h"
 
 namespace headlight::program {
@@ -45,7 +46,7 @@ struct LayerReport {
 // One text and what the heads see in it, for a picture.
 struct HeadsExample {
   std::vector<std::string> tokens;
-  std::int64_t rows = 0;  // tokens 1 … rows, the words
+  std::int64_t rows = 0;  // the words among them: those behind what stands before a text
   // [layers · heads][rows · tokens]
   std::vector<std::vector<float>> weights;
 };
@@ -91,19 +92,20 @@ using Advance = std::function<void(std::size_t texts)>;
 // Runs all texts through the model, some at a time, and measures every head on the way. `advance` is called as texts
 // are done. Memory beyond the report: a few tens of MiB, and layers · heads · L² floats where a text of L
 // tokens needs more.
-[[nodiscard]] HeadsReport run_heads(Engine& engine, const models::TextEncoder& model, TextSource& texts,
-                                    const Advance& advance);
+[[nodiscard]] HeadsReport run_heads(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network,
+                                    TextSource& texts, const Advance& advance);
 
-[[nodiscard]] PruningReport run_without(Engine& engine, const models::TextEncoder& model, TextSource& texts,
-                                        const std::vector<HeadName>& silenced, const Advance& advance);
+[[nodiscard]] PruningReport run_without(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network,
+                                        TextSource& texts, const std::vector<HeadName>& silenced,
+                                        const Advance& advance);
 
 // The importance of each head (Michel et al. 2019) for a sum that looks at the sentence vector s, the mean of the
 // hidden states at length 1, in a random direction v of each text, drawn from the seed: the mean of |∂(v · s) / ∂ξ|, ξ
 // = 1 a factor of the head's output. Some four times as much work as run_heads(), and memory for the gradients of all
 // parameters.
 [[nodiscard]] std::vector<analysis::Measure> run_importance(Engine& engine, const models::TextEncoder& model,
-                                                            TextSource& texts, std::uint64_t seed,
-                                                            const Advance& advance);
+                                                            const ModelNetwork& network, TextSource& texts,
+                                                            std::uint64_t seed, const Advance& advance);
 
 // The relations that a demonstration model finds in the texts, and which heads look along them; none for other models.
 [[nodiscard]] std::vector<RelationLooks> run_relations(Engine& engine, const demonstration::LoadedModel& model,

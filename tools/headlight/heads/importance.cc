@@ -9,8 +9,8 @@ namespace {
 
 class ImportanceOfHeads final : public HeadVisitor {
  public:
-  explicit ImportanceOfHeads(const EncoderOptions& options)
-      : heads_(options.heads), layers_(static_cast<std::size_t>(options.layers), analysis::HeadImportance(heads_)) {}
+  explicit ImportanceOfHeads(const NetworkSizes& sizes)
+      : heads_(sizes.heads), layers_(static_cast<std::size_t>(sizes.layers), analysis::HeadImportance(heads_)) {}
 
   // The texts of the pass that comes next.
   void set_offsets(std::span<const std::int64_t> offsets) noexcept { offsets_ = offsets; }
@@ -48,26 +48,24 @@ void draw_directions(const TextBatch& batch, std::uint64_t seed, Tensor<float, 2
 
 }  // namespace
 
-std::vector<analysis::Measure> run_importance(Engine& engine, const models::TextEncoder& model, TextSource& texts,
-                                              std::uint64_t seed, const Advance& advance) {
-  EncoderOptions options = model.options().encoder;
-  options.dropout = 0;
-  headlight::Encoder network(options);
-  network.load(model.network().weights());
-  network.set_training(true);
-  ImportanceOfHeads importance(options);
+std::vector<analysis::Measure> run_importance(Engine& engine, const models::TextEncoder& model,
+                                              const ModelNetwork& network, TextSource& texts, std::uint64_t seed,
+                                              const Advance& advance) {
+  std::variant<Encoder, Network> trained = network.trainable();
+  ImportanceOfHeads importance(network.sizes());
   SavedState saved;
   TextBatches batches(model, texts);
+  const std::int64_t width = network.sizes().width;
   for (TextBatch batch; batches.next(batch);) {
     const models::TokenBatch packed = batch.packed();
-    const EncoderInput input = packed.input(options.token_types > 0);
-    Tensor<float, 2> hidden({batch.tokens, options.width}), gradient(hidden.shape());
-    Tensor<float, 2> directions({static_cast<std::int64_t>(batch.texts.size()), options.width});
+    const EncoderInput input = packed.input_by_place(network.has_token_types(), packed.sequences());
+    Tensor<float, 2> hidden({batch.tokens, width}), gradient(hidden.shape());
+    Tensor<float, 2> directions({static_cast<std::int64_t>(batch.texts.size()), width});
     draw_directions(batch, seed, directions);
-    network.forward(engine, input, hidden, saved, {});
+    std::visit([&](auto& layer) { layer.forward(engine, input, hidden, saved, TrainingStep()); }, trained);
     mean_pool_backward(engine, hidden, packed.offsets(), directions, gradient, true);
     importance.set_offsets(packed.offsets());
-    network.backward(engine, input, saved, gradient, &importance);
+    std::visit([&](auto& layer) { layer.backward(engine, input, saved, gradient, &importance); }, trained);
     advance(batch.texts.size());
   }
   return importance.all();

@@ -16,13 +16,14 @@ struct Output {
   Tensor<float, 2> vectors;
 };
 
-Output run_network(Engine& engine, const models::TextEncoder& model, const TextBatch& batch,
+Output run_network(Engine& engine, const ModelNetwork& network, const TextBatch& batch,
                    std::span<const LayerHeads> heads) {
-  const EncoderOptions& options = model.options().encoder;
+  const std::int64_t width = network.sizes().width;
   const models::TokenBatch packed = batch.packed();
-  Output output{Tensor<float, 2>({batch.tokens, options.width}),
-                Tensor<float, 2>({static_cast<std::int64_t>(batch.texts.size()), options.width})};
-  model.network().forward(engine, packed.input(options.token_types > 0), output.hidden, {}, heads);
+  Output output{Tensor<float, 2>({batch.tokens, width}),
+                Tensor<float, 2>({static_cast<std::int64_t>(batch.texts.size()), width})};
+  network.forward(engine, packed.input_by_place(network.has_token_types(), packed.sequences()), output.hidden, {},
+                  heads);
   mean_pool(engine, output.hidden, packed.offsets(), output.vectors, true);
   return output;
 }
@@ -35,8 +36,8 @@ double dot(const float* a, const float* b, std::int64_t count) {
 
 }  // namespace
 
-PruningReport run_without(Engine& engine, const models::TextEncoder& model, TextSource& texts,
-                          const std::vector<HeadName>& silenced, const Advance& advance) {
+PruningReport run_without(Engine& engine, const models::TextEncoder& model, const ModelNetwork& network,
+                          TextSource& texts, const std::vector<HeadName>& silenced, const Advance& advance) {
   PruningReport report;
   report.silenced = silenced;
   std::map<std::int64_t, std::vector<std::int64_t>> by_layer;
@@ -47,8 +48,8 @@ PruningReport run_without(Engine& engine, const models::TextEncoder& model, Text
   double squares = 0, changed = 0, cosines = 0, least = 2;
   TextBatches batches(model, texts);
   for (TextBatch batch; batches.next(batch);) {
-    const Output before = run_network(engine, model, batch, {});
-    const Output after = run_network(engine, model, batch, heads);
+    const Output before = run_network(engine, network, batch, {});
+    const Output after = run_network(engine, network, batch, heads);
     for (std::int64_t n = 0; n < before.hidden.size(); ++n) {
       const auto h = static_cast<double>(before.hidden.data()[n]);
       const double step = static_cast<double>(after.hidden.data()[n]) - h;

@@ -9,6 +9,7 @@ std::vector<RelationLooks> run_relations(Engine& engine, const demonstration::Lo
                                          const Advance& advance) {
   if (!model.readout) return {};
   const EncoderOptions& options = model.encoder.options().encoder;
+  const ModelNetwork network(model.encoder, "the model");
   std::vector<RelationLooks> relations;
   std::vector<double> counts(demonstration::kRelations);
   for (std::size_t number = 0; number < demonstration::kRelations; ++number) {
@@ -17,7 +18,7 @@ std::vector<RelationLooks> run_relations(Engine& engine, const demonstration::Lo
   }
   texts.rewind();
   for (std::string text; texts.next(text);) {
-    const Beams beams = beams_of_text(engine, model.encoder, text, /*pieces=*/true);
+    const Beams beams = beams_of_text(engine, model.encoder, network, text, /*pieces=*/true);
     for (const FoundRelation& found : find_relations(engine, model, text, beams)) {
       const auto relation = static_cast<std::size_t>(found.relation);
       ++counts[relation];

@@ -29,15 +29,20 @@ TextSource usual_texts(bool is_demonstration) {
 const models::Sequence* TextBatches::sequence() {
   if (!waiting_.empty()) return &waiting_;
   if (!texts_.next(text_)) return nullptr;
-  const TextTokens tokens = first_tokens(model_.tokenizer(), text_, model_.options().max_length);
+  const TextTokens tokens = first_tokens(model_, text_, model_.options().max_length);
   was_cut_ = tokens.cut;
-  for (const std::int64_t id : tokens.ids) waiting_.push_back({id, static_cast<std::int64_t>(waiting_.size())});
+  const auto length = static_cast<std::int64_t>(tokens.ids.size());
+  const std::vector<std::int64_t> offsets = {0, length};
+  for (const std::int64_t place : model_.positions(tokens.ids, offsets)) {
+    waiting_.push_back({tokens.ids[waiting_.size()], static_cast<std::int64_t>(waiting_.size()), place});
+  }
   return &waiting_;
 }
 
 bool TextBatches::next(TextBatch& batch) {
   batch = {};
   batch.first = at_;
+  batch.around = around_;
   const EncoderOptions& options = model_.options().encoder;
   while (const models::Sequence* const next = sequence()) {
     const auto length = static_cast<std::int64_t>(next->size());

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headlight/models/tokenizer.h"
+#include "headlight/models/text_encoder.h"
 
 namespace headlight::program {
 
@@ -19,6 +19,16 @@ inline TextTokens first_tokens(const models::Tokenizer& tokenizer, std::string_v
   TextTokens tokens{tokenizer.encode(text, most + 1), false};
   tokens.cut = static_cast<std::int64_t>(tokens.ids.size()) > most;
   if (tokens.cut) tokens.ids.erase(tokens.ids.end() - 2);
+  return tokens;
+}
+
+// Of any model.
+inline TextTokens first_tokens(const models::TextEncoder& model, std::string_view text, std::int64_t most) {
+  if (model.has_tokenizer()) return first_tokens(model.tokenizer(), text, most);
+  TextTokens tokens{model.tokenize(text, most), false};
+  // Such tokenizers need not keep to the same tokens where a text goes on, but a longer one has no fewer.
+  tokens.cut = static_cast<std::int64_t>(tokens.ids.size()) == most &&
+               static_cast<std::int64_t>(model.tokenize(text, INT64_MAX).size()) > most;
   return tokens;
 }
 

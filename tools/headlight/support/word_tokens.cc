@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/model_network.h"
 
 namespace headlight::program {
 namespace {
@@ -111,6 +112,68 @@ std::vector<WordTokens> words_of(const models::Tokenizer& tokenizer, std::string
   if (words.next() + 1 != count) return by_tokens.take();
   words.add_tokens(count, false);  // [SEP]
   return words.take();
+}
+
+namespace {
+
+// Whether a text has nothing but marks.
+bool is_marks(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_mark); }
+
+std::string_view without_spaces(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Where words begin among the tokens of a text: a token's part of it is what it makes the text longer by.
+std::vector<std::int64_t> beginnings(const models::TextEncoder& model, std::span<const std::int64_t> ids) {
+  std::vector<std::int64_t> first;
+  std::string before;
+  bool after_marks = true;
+  for (std::size_t token = 0; token < ids.size(); ++token) {
+    const std::string all = model.decode(ids.first(token + 1));
+    const std::string part = all.starts_with(before) ? all.substr(before.size()) : all;
+    const bool marks = is_marks(without_spaces(part));
+    if (token == 0 || after_marks || marks || (!part.empty() && is_space(part.front()))) {
+      first.push_back(static_cast<std::int64_t>(token));
+    }
+    // A space by itself begins a word that goes on.
+    after_marks = marks;
+    before = all;
+  }
+  return first;
+}
+
+}  // namespace
+
+std::vector<WordTokens> words_of(const models::TextEncoder& model, std::string_view text,
+                                 std::span<const std::int64_t> ids, bool pieces) {
+  if (model.has_tokenizer()) return words_of(model.tokenizer(), text, ids, pieces);
+  const auto count = static_cast<std::int64_t>(ids.size());
+  const TokensAround around = tokens_around(model);
+  const std::int64_t begin = std::min(around.before, count), end = std::max(begin, count - around.behind);
+  std::vector<WordTokens> words;
+  const auto add_tokens = [&](std::int64_t from, std::int64_t to, bool special) {
+    for (; from < to; ++from)
+      words.push_back({{*model.token(ids[static_cast<std::size_t>(from)]), special}, from, from + 1});
+  };
+  add_tokens(0, begin, true);
+  if (pieces) {
+    add_tokens(begin, end, false);
+  } else {
+    const std::span<const std::int64_t> inner =
+        ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    std::vector<std::int64_t> first = beginnings(model, inner);
+    first.push_back(end - begin);
+    for (std::size_t word = 0; word + 1 < first.size(); ++word) {
+      const auto some =
+          inner.subspan(static_cast<std::size_t>(first[word]), static_cast<std::size_t>(first[word + 1] - first[word]));
+      words.push_back(
+          {{std::string(without_spaces(model.decode(some))), false}, begin + first[word], begin + first[word + 1]});
+    }
+  }
+  add_tokens(end, count, true);
+  return words;
 }
 
 }  // namespace headlight::program
