@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +13,11 @@
 #include "headlight/models/text_encoder.h"
 #include "models/bert_config.h"
 #include "models/bert_weights.h"
-#include "models/families/encoder_form.h"
 #include "models/families/family.h"
 #include "models/families/family_weights.h"
 #include "models/families/tables.h"
+#include "models/load_gguf.h"
+#include "models/load_network.h"
 #include "models/model_folder.h"
 #include "models/score_head.h"
 #include "models/sentence_modules.h"
@@ -38,22 +38,6 @@ struct Config {
   EncoderOptions encoder{};
   std::optional<std::string> tokenizer_class;
 };
-
-// What options show of a network that is no Encoder.
-EncoderOptions sizes_of(const FamilyConfig& config) {
-  const NetworkSpec& network = config.network;
-  EncoderOptions sizes;
-  sizes.vocabulary = network.embedding.vocabulary;
-  sizes.max_positions = config.longest;
-  sizes.token_types = network.embedding.token_types;
-  sizes.width = network.width;
-  sizes.layers = static_cast<std::int64_t>(network.blocks.size());
-  if (network.blocks.empty()) return sizes;
-  sizes.heads = network.blocks.front().attention.heads;
-  sizes.feed_forward_width = network.blocks.front().feed_forward.hidden_width;
-  sizes.activation = network.blocks.front().feed_forward.activation;
-  return sizes;
-}
 
 std::string known_families() {
   std::string names = "bert";
@@ -126,37 +110,14 @@ std::int64_t longest_text(const ModelFolder& folder, const std::optional<double>
   return most < static_cast<double>(positions) ? static_cast<std::int64_t>(most) : positions;
 }
 
-headlight::Encoder load_encoder(const EncoderOptions& options, const EncoderWeights& found, NumberType precision) {
-  headlight::Encoder network(options);
-  network.set_precision(precision);
-  network.load(found.weights);
-  return network;
-}
-
-// Throws what a family lets pass and a network does not.
-std::vector<ParameterShape> parameters_of(const NetworkSpec& spec, const std::string& path) {
-  try {
-    return Network::parameter_shapes(spec);
-  } catch (const std::invalid_argument& error) {
-    throw FileError(path, std::string("says of its network what cannot be: ") + error.what());
-  }
-}
-
 std::unique_ptr<TextNetwork> load_network(const ModelFolder& folder, const Config& config, SafetensorsFile& file,
                                           NumberType precision) {
   if (config.family == nullptr) {
     return make_text_network(load_encoder(config.encoder, find_bert_weights(file, config.encoder), precision));
   }
-  const NetworkSpec& spec = config.of_family.network;
-  const Weights found = find_family_weights(file, *config.family, parameters_of(spec, folder.path(kConfigFile)));
-  if (const auto encoder = as_encoder(spec)) {
-    return make_text_network(load_encoder(*encoder, as_encoder_weights(found, encoder->layers), precision),
-                             config.of_family.positions);
-  }
-  Network network(spec);
-  network.set_precision(precision);
-  network.load(found);
-  return make_text_network(std::move(network), config.of_family.positions);
+  const Weights found =
+      find_family_weights(file, *config.family, parameters_of(config.of_family.network, folder.path(kConfigFile)));
+  return load_network(config.of_family, found, precision);
 }
 
 std::unique_ptr<ScoreHead> load_head(const ModelFolder& folder, const Config& config, SafetensorsFile& file) {
@@ -195,10 +156,14 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
 }  // namespace
 
 TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
+  if (const auto file = gguf_path(folder)) return load_gguf(GgufFile(*file), options);
   return load(ModelFolder(folder), options);
 }
 
 TextEncoder load(std::string_view name, std::span<const FileInMemory> files, const LoadModelOptions& options) {
+  if (files.size() == 1 && files.front().name.ends_with(".gguf")) {
+    return load_gguf(GgufFile(std::string(name) + "/" + std::string(files.front().name), files.front().bytes), options);
+  }
   return load(ModelFolder(name, files), options);
 }
 

@@ -54,9 +54,16 @@ WeightView share(WeightView whole, const TensorName& line) {
   return whole;
 }
 
+// What tells the two kinds of files apart: which of their files says what there must be, and tensors beside tensors.
+constexpr const char* says(const SafetensorsFile&) { return "config.json"; }
+constexpr const char* says(const GgufFile&) { return "its metadata"; }
+Shape shape_in(const GgufFile&, const GgufTensor& tensor) { return tensor.shape; }
+bool belongs_to_another(const GgufFile&, const GgufTensor&) { return false; }
+
+template <class File>
 class FamilyFinder {
  public:
-  FamilyFinder(SafetensorsFile& file, const Family& family) : file_(file), family_(family), prefix_(prefix_of()) {}
+  FamilyFinder(File& file, const Family& family) : file_(file), family_(family), prefix_(prefix_of()) {}
 
   void find(const std::string& parameter, const Shape& shape) {
     const bool is_bias = parameter.ends_with(kBias);
@@ -72,11 +79,11 @@ class FamilyFinder {
       if (name.empty() || file_.find(name) == nullptr) continue;
       return take(parameter, shape, line, name);
     }
-    throw FileError(file_.path(), "lacks the tensor " + in_quotes(first) + ", which config.json asks for");
+    throw FileError(file_.path(), "lacks the tensor " + in_quotes(first) + ", which " + says(file_) + " asks for");
   }
 
   Weights finish() {
-    for (const SafetensorsEntry& entry : file_.tensors()) check_used(entry);
+    for (const auto& entry : file_.tensors()) check_used(entry);
     return std::move(found_);
   }
 
@@ -97,25 +104,27 @@ class FamilyFinder {
     Shape wanted = shape;
     wanted[0] *= line.parts;
     if (there != wanted) {
-      throw FileError(file_.path(), "tensor " + in_quotes(name) + " has shape " + describe(there) +
-                                        ", but config.json says " + describe(wanted));
+      throw FileError(file_.path(), "tensor " + in_quotes(name) + " has shape " + describe(there) + ", but " +
+                                        says(file_) + " says " + describe(wanted));
     }
     used_.insert(name);
     found_.emplace(parameter, share(shape.size() > 1 ? file_.stored(name) : file_.float32(name), line));
   }
 
   // What belongs to the network but to none of its tensors is a sign that configuration and weights are of two models.
-  void check_used(const SafetensorsEntry& entry) const {
+  template <class Entry>
+  void check_used(const Entry& entry) const {
     if (!entry.name.starts_with(prefix_) || used_.contains(entry.name) || belongs_to_another(file_, entry)) return;
     const std::string_view name = std::string_view(entry.name).substr(prefix_.size());
     const auto begins = [&](std::string_view own) { return name.starts_with(own); };
     const auto ends = [&](std::string_view own) { return name.ends_with(own); };
     if (std::none_of(family_.own.begin(), family_.own.end(), begins)) return;
     if (std::any_of(family_.computed.begin(), family_.computed.end(), ends)) return;
-    throw FileError(file_.path(), "holds the tensor " + in_quotes(entry.name) + ", which config.json does not ask for");
+    throw FileError(file_.path(),
+                    "holds the tensor " + in_quotes(entry.name) + ", which " + says(file_) + " does not ask for");
   }
 
-  SafetensorsFile& file_;
+  File& file_;
   const Family& family_;
   std::string prefix_;
   std::set<std::string, std::less<>> used_;
@@ -124,10 +133,23 @@ class FamilyFinder {
 
 }  // namespace
 
-Weights find_family_weights(SafetensorsFile& file, const Family& family, std::span<const ParameterShape> parameters) {
+namespace {
+
+template <class File>
+Weights find_all(File& file, const Family& family, std::span<const ParameterShape> parameters) {
   FamilyFinder finder(file, family);
   for (const auto& [name, shape] : parameters) finder.find(name, shape);
   return finder.finish();
+}
+
+}  // namespace
+
+Weights find_family_weights(SafetensorsFile& file, const Family& family, std::span<const ParameterShape> parameters) {
+  return find_all(file, family, parameters);
+}
+
+Weights find_family_weights(GgufFile& file, const Family& family, std::span<const ParameterShape> parameters) {
+  return find_all(file, family, parameters);
 }
 
 }  // namespace headlight::models

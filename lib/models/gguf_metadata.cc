@@ -1,0 +1,110 @@
+#include "models/gguf_metadata.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "headlight/models/errors.h"
+
+namespace headlight::models {
+namespace {
+
+constexpr std::array<std::string_view, 3> kWhole{"general.", "tokenizer.", "split."};
+constexpr std::size_t kMostUnread = 100;
+
+}  // namespace
+
+GgufMetadata::GgufMetadata(const GgufFile& file) : file_(file) {
+  const auto name = text("general.architecture");
+  if (!name) fail("general.architecture", "is missing");
+  architecture_ = *name;
+}
+
+std::string GgufMetadata::whole(std::string_view key) const {
+  const auto begins = [&](std::string_view one) { return key.starts_with(one); };
+  if (std::any_of(kWhole.begin(), kWhole.end(), begins)) return std::string(key);
+  return architecture_ + "." + std::string(key);
+}
+
+const GgufValue* GgufMetadata::find(std::string_view key) const {
+  return file_.find_value(*asked_.insert(whole(key)).first);
+}
+
+const GgufValue& GgufMetadata::needed(std::string_view key) const {
+  const GgufValue* const value = find(key);
+  if (value == nullptr) fail(key, "is missing");
+  return *value;
+}
+
+std::int64_t GgufMetadata::size(std::string_view key, std::int64_t least, std::optional<std::int64_t> otherwise,
+                                std::int64_t most) const {
+  if (otherwise && !has(key)) return *otherwise;
+  const std::optional<std::int64_t> value = needed(key).integer();
+  if (!value) fail(key, "is no integer");
+  if (*value < least || *value > most) {
+    fail(key, "is " + std::to_string(*value) + ", expected " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return *value;
+}
+
+double GgufMetadata::number(std::string_view key, std::optional<double> otherwise, double least, double most) const {
+  if (otherwise && !has(key)) return *otherwise;
+  const std::optional<double> value = needed(key).number();
+  if (!value) fail(key, "is no number");
+  if (!(*value >= least && *value <= most)) {
+    fail(key, "is " + std::to_string(*value) + ", expected " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return *value;
+}
+
+bool GgufMetadata::flag(std::string_view key, bool otherwise) const {
+  if (!has(key)) return otherwise;
+  const std::optional<bool> value = needed(key).boolean();
+  if (!value) fail(key, "is no boolean");
+  return *value;
+}
+
+std::optional<std::string> GgufMetadata::text(std::string_view key) const {
+  const GgufValue* const value = find(key);
+  if (value == nullptr) return std::nullopt;
+  const std::optional<std::string_view> found = value->string();
+  if (!found) fail(key, "is no string");
+  return std::string(*found);
+}
+
+std::vector<std::string_view> GgufMetadata::texts(std::string_view key) const {
+  if (!has(key)) return {};
+  auto found = needed(key).strings();
+  if (!found) fail(key, "is no array of strings");
+  return *std::move(found);
+}
+
+std::vector<std::int64_t> GgufMetadata::integers(std::string_view key) const {
+  if (!has(key)) return {};
+  auto found = needed(key).integers();
+  if (!found) fail(key, "is no array of integers");
+  return *std::move(found);
+}
+
+std::vector<double> GgufMetadata::numbers(std::string_view key) const {
+  if (!has(key)) return {};
+  auto found = needed(key).numbers();
+  if (!found) fail(key, "is no array of numbers");
+  return *std::move(found);
+}
+
+void GgufMetadata::fail(std::string_view key, const std::string& message) const {
+  throw FileError(file_.path(), printable(whole(key)) + " " + message);
+}
+
+std::vector<std::string> GgufMetadata::unread() const {
+  std::vector<std::string> keys;
+  for (const GgufEntry& entry : file_.metadata()) {
+    if (entry.key.starts_with(kWhole.front()) || asked_.contains(entry.key)) continue;
+    if (keys.size() == kMostUnread) break;
+    keys.push_back(printable(file_.path()) + ": " + printable(entry.key));
+  }
+  return keys;
+}
+
+}  // namespace headlight::models

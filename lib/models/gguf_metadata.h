@@ -1,0 +1,56 @@
+// The metadata of a GGUF file, checked as they are read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/models/gguf.h"
+
+namespace headlight::models {
+
+// Keys of the architecture are named without its name: "block_count" is "qwen3.block_count"; all others are whole
+// ("tokenizer.ggml.pre"). Getters throw FileError naming the key where it is missing and nothing stands in for it, of
+// another type, or out of bounds.
+class GgufMetadata {
+ public:
+  // Reads general.architecture.
+  explicit GgufMetadata(const GgufFile& file);
+
+  [[nodiscard]] const GgufFile& file() const noexcept { return file_; }
+  [[nodiscard]] const std::string& architecture() const noexcept { return architecture_; }
+
+  [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+  [[nodiscard]] std::int64_t size(std::string_view key, std::int64_t least,
+                                  std::optional<std::int64_t> otherwise = std::nullopt,
+                                  std::int64_t most = INT32_MAX) const;
+  [[nodiscard]] double number(std::string_view key, std::optional<double> otherwise, double least, double most) const;
+  [[nodiscard]] bool flag(std::string_view key, bool otherwise) const;
+  [[nodiscard]] std::optional<std::string> text(std::string_view key) const;
+  // The elements of an array; empty where it is missing.
+  [[nodiscard]] std::vector<std::string_view> texts(std::string_view key) const;
+  [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key) const;
+  [[nodiscard]] std::vector<double> numbers(std::string_view key) const;
+
+  // "PATH: KEY message"
+  [[noreturn]] void fail(std::string_view key, const std::string& message) const;
+  // Marks as known a key whose value changes nothing here.
+  void pass_over(std::string_view key) const { static_cast<void>(find(key)); }
+  // Keys of the architecture and of the tokenizer that nobody has asked for, "PATH: KEY".
+  [[nodiscard]] std::vector<std::string> unread() const;
+
+ private:
+  [[nodiscard]] std::string whole(std::string_view key) const;
+  [[nodiscard]] const GgufValue* find(std::string_view key) const;
+  // That value, which must be there.
+  [[nodiscard]] const GgufValue& needed(std::string_view key) const;
+
+  const GgufFile& file_;
+  std::string architecture_;
+  mutable std::set<std::string, std::less<>> asked_;
+};
+
+}  // namespace headlight::models

@@ -1,0 +1,18 @@
+// A model out of a GGUF file alone.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "headlight/models/gguf.h"
+#include "headlight/models/text_encoder.h"
+
+namespace headlight::models {
+
+// The GGUF file that a path of load() means: itself, or the only one in a folder without config.json; nothing where it
+// means none. Throws FileError for a folder with several.
+[[nodiscard]] std::optional<std::string> gguf_path(const std::string& path);
+
+[[nodiscard]] TextEncoder load_gguf(GgufFile file, const LoadModelOptions& wanted);
+
+}  // namespace headlight::models
