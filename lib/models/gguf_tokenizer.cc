@@ -118,7 +118,8 @@ class Reader {
           "tokenizer.ggml.token_type_count", "tokenizer.huggingface.json"}) {
       metadata.pass_over(key);
     }
-    for (const std::string_view key : {kPadding, kMask, kUnknown, kSeparator, kClass, kBegin, kEnd, kPre, kScores}) {
+    for (const std::string_view key :
+         {kPadding, kMask, kUnknown, kSeparator, kClass, kBegin, kEnd, kPre, kScores, kPrefix, kRemovesSpace}) {
       metadata.pass_over(key);
     }
   }

@@ -363,7 +363,7 @@ void define_models(nb::module_& module) {
       });
   define(
       module, "load", kLoadSignature, &load,
-      "A model from a published folder: config.json, model.safetensors, vocab.txt or tokenizer.json.\n\n"
+      "A model from a published folder (config.json, model.safetensors, vocab.txt or tokenizer.json) or GGUF file.\n\n"
       "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'; 'fp32', 'bf16' and\n"
       "'fp16' are the first three. Matrices in float32, bfloat16 or float16 are read where the file is mapped: nobody "
       "may change it in place as long as the\n"

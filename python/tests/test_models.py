@@ -291,3 +291,13 @@ def test_what_is_no_folder(name):
 def test_bad_calls(model, call, error):
     with pytest.raises(error):
         call(model)
+
+
+def test_a_gguf_file_is_a_model():
+    model = hl.load(FOLDER.parents[1] / "tests" / "golden" / "gguf_qwen3.gguf")
+    assert model.width == 32
+    vectors = model.embed(["the city of New York", "a"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    # The last token's, which stands behind every text.
+    assert model.tokenize("a")[-1] == 420
+    np.testing.assert_allclose(vectors[1], model.encode("a")[0][-1] / np.linalg.norm(model.encode("a")[0][-1]), rtol=1e-5, atol=1e-6)

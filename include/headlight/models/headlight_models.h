@@ -13,11 +13,10 @@ extern "C" {
 // numbers have the same bits whatever else the call holds.
 typedef struct headlight_encoder headlight_encoder;
 
-// Reads a published folder: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they are there the
-// other files of its tokenizer and of sentence-transformers. HEADLIGHT_FILE_ERROR names the file and the key, tensor or
-// line. As long as the
-// encoder lives model.safetensors may be removed or replaced, but not changed in place: who shortens it ends the
-// process, where a page that is gone is read.
+// Reads a published model: a GGUF file, or a folder: config.json, model.safetensors, vocab.txt or tokenizer.json, and
+// where they are there the other files of its tokenizer and of sentence-transformers. HEADLIGHT_FILE_ERROR names the
+// file and the key, tensor or line. As long as the encoder lives model.safetensors may be removed or replaced, but not
+// changed in place: who shortens it ends the process, where a page that is gone is read.
 HEADLIGHT_API headlight_status headlight_encoder_load(const char* folder, headlight_encoder** encoder,
                                                       headlight_error* error);
 typedef struct headlight_load_model_options {

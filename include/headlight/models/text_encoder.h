@@ -267,7 +267,8 @@ struct LoadModelOptions {
   std::optional<std::vector<PoolingMode>> pooling{};
 };
 
-// Reads a published folder of a model: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they are
+// Reads a published model: a GGUF file (the path of one, or a folder with one and no config.json; docs/models.md lists
+// its architectures), or a folder: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they are
 // there the other files of its tokenizer and of sentence-transformers. docs/model-folders.md lists the families by
 // their model_type, and every key. What a file says is done, or refused; a key that nobody knows is in
 // ModelOptions::unknown_keys. Tensor names with or without their family's prefix ("bert."), LayerNorm's weight and bias
@@ -288,7 +289,8 @@ struct FileInMemory {
   std::string_view name;             // "config.json"
   std::span<const std::byte> bytes;  // the whole file
 };
-// The same from memory, which need not outlive the call; `name` stands for the folder in errors.
+// The same from memory, which need not outlive the call (one file whose name ends in .gguf is such a model); `name`
+// stands for the folder in errors.
 [[nodiscard]] HEADLIGHT_API TextEncoder load(std::string_view name, std::span<const FileInMemory> files,
                                              const LoadModelOptions& options = {});
 
