@@ -100,9 +100,9 @@ std::string array_of(std::initializer_list<std::string_view> values) {
   return text.append("]");
 }
 
-class Reader {
+class GgufTokenizerReader {
  public:
-  Reader(const GgufMetadata& metadata, std::int64_t rows)
+  GgufTokenizerReader(const GgufMetadata& metadata, std::int64_t rows)
       : metadata_(metadata), tokens_(metadata.texts(kTokens)), types_(metadata.integers(kTypes)) {
     if (tokens_.empty()) metadata.fail(kTokens, "is missing or empty");
     if (static_cast<std::int64_t>(tokens_.size()) > rows) {
@@ -352,7 +352,7 @@ std::unique_ptr<TextTokenizer> read_gguf_tokenizer(const GgufMetadata& metadata,
   if (model != "bert" && model != "gpt2" && model != "llama" && model != "t5") {
     metadata.fail(kModel, "is " + in_quotes(model) + ", expected bert, gpt2, llama or t5");
   }
-  const Reader reader(metadata, rows);
+  const GgufTokenizerReader reader(metadata, rows);
   return model == "bert" ? reader.word_piece() : reader.by_parts(model);
 }
 
