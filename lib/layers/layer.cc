@@ -55,6 +55,29 @@ Weights Layer::weights() const {
   });
 }
 
+Weights Layer::weights_as_stored(const Weights& like) const {
+  std::vector<layers::ParameterPlace> list = const_cast<Layer*>(this)->places("", &like);
+  return layers::named_lack(type_name(), "list of weights", list.size() * sizeof(Weights::value_type), [&] {
+    Weights named;
+    for (layers::ParameterPlace& place : list) {
+      WeightView& view = named[place.name];
+      if (place.matrix == nullptr) {
+        view.values = layers::some_of(*place.vector, place.rows);
+      } else if (const StoredNumbers stored = place.matrix->stored(place.rows)) {
+        if (stored.format == StorageFormat::float32) {
+          view.values = {static_cast<const float*>(stored.data), static_cast<std::size_t>(stored.count)};
+        } else {
+          view.stored = stored;
+        }
+      } else {
+        view.values = layers::values_of(layers::rows_of(place.matrix->shown(), place.rows));
+      }
+      view.shape = std::move(place.shape);
+    }
+    return named;
+  });
+}
+
 std::int64_t Layer::parameter_count() const {
   std::int64_t count = 0;
   for (const layers::ParameterPlace& place : const_cast<Layer*>(this)->places()) {

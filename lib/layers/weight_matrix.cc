@@ -290,6 +290,12 @@ StoredNumbers WeightMatrix::blocks() const noexcept {
   return part == nullptr || info(part->numbers.format).plain ? StoredNumbers() : part->numbers;
 }
 
+StoredNumbers WeightMatrix::stored(Rows which) const noexcept {
+  const Lent* const part = state_ == nullptr ? nullptr : state_->lent.find(which);
+  return part == nullptr ? StoredNumbers()
+                         : some_rows(part->numbers, columns(), which.first - part->rows.first, which.count);
+}
+
 View<const float, 2> WeightMatrix::shown() const {
   if (state_ == nullptr) return {};
   const State::Source from = state_->source();

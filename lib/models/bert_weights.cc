@@ -183,16 +183,28 @@ EncoderWeights find_bert_weights(SafetensorsFile& file, const EncoderOptions& op
 }
 
 Weights name_as_bert(const headlight::Encoder& network) {
+  constexpr std::array<const char*, 3> kSeparate{"q_proj_weight", "k_proj_weight", "v_proj_weight"};
   const EncoderOptions& options = network.options();
   std::vector<Pair> pairs = embedding_pairs(options);
   for (std::int64_t layer = 0; layer < options.layers; ++layer) append_layer(pairs, layer, options);
-  const Weights ours = network.weights();
+  // Queries, keys and values by themselves, as they were lent.
+  Weights like;
+  for (Pair& pair : pairs) {
+    if (pair.part < 0 || pair.shape.size() < 2) continue;
+    pair.ours.replace(pair.ours.rfind('.') + 1, std::string::npos, kSeparate[static_cast<std::size_t>(pair.part)]);
+    pair.part = -1;
+    like.emplace(pair.ours, WeightView());
+  }
+  const Weights ours = network.weights_as_stored(like);
   Weights named;
   for (const Pair& pair : pairs) {
-    std::span<const float> values = ours.find(pair.ours)->second.values;
-    if (pair.part >= 0)
-      values = values.subspan(values.size() / 3 * static_cast<std::size_t>(pair.part), values.size() / 3);
-    named.emplace(pair.bert, WeightView{pair.shape, values});
+    WeightView view = ours.find(pair.ours)->second;
+    if (pair.part >= 0) {
+      const std::size_t third = view.values.size() / 3;
+      view.values = view.values.subspan(third * static_cast<std::size_t>(pair.part), third);
+    }
+    view.shape = pair.shape;
+    named.emplace(pair.bert, std::move(view));
   }
   return named;
 }

@@ -113,6 +113,7 @@ headlight_status headlight_encoder_save_with(const headlight_encoder* encoder, c
     const auto& saved = encoder_of(encoder);
     const std::string path = &required(kName, "folder", folder);
     const c::Fields fields(kName, "options", options, HEADLIGHT_C_FIELDS(headlight_save_model_options));
+    if (options == nullptr) return saved.save(path);
     saved.save(path, c::number_type(kName, "type", fields->type));
   });
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,9 +62,9 @@ class ModelFolder {
 };
 
 // Writes what save() of a model writes; `metadata` goes into the weights' file. Makes the folder; each file appears
-// whole or not at all. Throws FileError.
+// whole or not at all. No type: each weight's own. Throws FileError.
 void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
                         const Weights& weights, std::map<std::string, std::string> metadata,
-                        NumberType type = NumberType::float32);
+                        std::optional<NumberType> type = NumberType::float32);
 
 }  // namespace headlight::models

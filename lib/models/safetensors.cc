@@ -204,10 +204,8 @@ std::string header_text(std::span<const StoredWeight> weights, const std::map<st
   return text;
 }
 
-}  // namespace
-
-void write_safetensors(const std::string& path, const Weights& weights,
-                       const std::map<std::string, std::string>& metadata, NumberType type) {
+void write_weights(const std::string& path, const Weights& weights, const std::map<std::string, std::string>& metadata,
+                   std::optional<NumberType> type) {
   std::vector<StoredWeight> stored;
   for (const auto& [name, weight] : weights) {
     stored.emplace_back(name, weight, type);
@@ -228,6 +226,18 @@ void write_safetensors(const std::string& path, const Weights& weights,
   file.write(text.data(), text.size());
   for (const StoredWeight& weight : stored) weight.write(file);
   file.commit();
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const Weights& weights,
+                       const std::map<std::string, std::string>& metadata, NumberType type) {
+  write_weights(path, weights, metadata, type);
+}
+
+void write_safetensors_as_stored(const std::string& path, const Weights& weights,
+                                 const std::map<std::string, std::string>& metadata) {
+  write_weights(path, weights, metadata, std::nullopt);
 }
 
 }  // namespace headlight::models

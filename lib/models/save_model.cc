@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -92,25 +93,41 @@ void remove_others(const std::string& folder, const SavedFiles& written) {
 
 }  // namespace
 
-void TextEncoder::save(const std::string& folder, NumberType type) const {
-  if (options_.model_type != "bert" || !has_tokenizer()) {
-    throw std::invalid_argument("models::TextEncoder: save: the model_type is " + in_quotes(options_.model_type) +
-                                (has_tokenizer() ? "" : " with a tokenizer.json of another kind") +
+namespace {
+
+// Throws where load() would read another model than this one.
+void check_can_be_saved(const TextEncoder& model) {
+  const ModelOptions& options = model.options();
+  const bool has_tokenizer = model.has_tokenizer();
+  if (options.model_type != "bert" || !has_tokenizer) {
+    throw std::invalid_argument("models::TextEncoder: save: the model_type is " + in_quotes(options.model_type) +
+                                (has_tokenizer ? "" : " with a tokenizer.json of another kind") +
                                 ", expected bert with its tokenizer");
   }
-  if (options_.encoder.norm != Norm::post) {
+  if (options.encoder.norm != Norm::post) {
     throw std::invalid_argument(
         "models::TextEncoder: save: the network normalises before its halves, which a BERT folder cannot say");
   }
-  if (!options_.unread_pooling.empty()) {
-    throw std::invalid_argument("models::TextEncoder: save: what is not read would be lost, " +
-                                options_.unread_pooling);
+  if (!options.unread_pooling.empty()) {
+    throw std::invalid_argument("models::TextEncoder: save: what is not read would be lost, " + options.unread_pooling);
   }
+}
+
+}  // namespace
+
+void TextEncoder::save(const std::string& folder) const {
+  check_can_be_saved(*this);
+  write_model_folder(folder, options_, tokenizer().vocabulary(), name_as_bert(network()), {}, std::nullopt);
+}
+
+void TextEncoder::save(const std::string& folder, NumberType type) const {
+  check_can_be_saved(*this);
   write_model_folder(folder, options_, tokenizer().vocabulary(), name_as_bert(network()), {}, type);
 }
 
 void write_model_folder(const std::string& folder, const ModelOptions& options, std::span<const std::string> vocabulary,
-                        const Weights& weights, std::map<std::string, std::string> metadata, NumberType type) {
+                        const Weights& weights, std::map<std::string, std::string> metadata,
+                        std::optional<NumberType> type) {
   SavedFiles texts;
   texts[kVocabularyFile] = vocabulary_text(vocabulary, path_in(folder, kVocabularyFile));
   texts[kConfigFile] = config_text(options.encoder);
@@ -121,7 +138,8 @@ void write_model_folder(const std::string& folder, const ModelOptions& options, 
   std::filesystem::create_directories(folder, error);
   if (error) throw FileError(folder, "cannot make the folder: " + error.message());
   metadata.emplace("format", "pt");
-  write_safetensors(path_in(folder, kWeightsFile), weights, metadata, type);
+  const std::string path = path_in(folder, kWeightsFile);
+  type ? write_safetensors(path, weights, metadata, *type) : write_safetensors_as_stored(path, weights, metadata);
   for (const auto& [name, text] : texts) write_text(path_in(folder, name), text);
   write_layer_weights(options, folder);
   remove_others(folder, texts);

@@ -26,19 +26,53 @@ constexpr float kLeastScale = 0x1p-126f;
   throw std::invalid_argument("write_safetensors: tensor " + in_quotes(name) + " " + what);
 }
 
-void check_shape(const std::string& name, const WeightView& weight) {
-  if (weight.stored) {
-    fail(name, "is stored as " + std::string(info(weight.stored.format).name) + ", expected values, which are float32");
-  }
+// How many numbers it has; throws where its shape says another number.
+std::size_t checked_count(const std::string& name, const WeightView& weight) {
   std::uint64_t count = 1;
   bool fits = name != "__metadata__";
   for (const std::int64_t extent : weight.shape) {
     fits = fits && extent >= 0 && !__builtin_mul_overflow(count, static_cast<std::uint64_t>(extent), &count);
   }
-  if (fits && count == weight.values.size()) return;
-  fail(name,
-       "has " + std::to_string(weight.values.size()) + " values, which its shape does not say, or a reserved name");
+  const auto there = weight.stored ? static_cast<std::size_t>(weight.stored.count) : weight.values.size();
+  if (fits && count == there) return there;
+  fail(name, "has " + std::to_string(there) + " values, which its shape does not say, or a reserved name");
 }
+
+// Its numbers by their place, in ascending order, wherever they lie.
+class Numbers {
+ public:
+  Numbers(const WeightView& weight, std::int64_t columns)
+      : stored_(weight.stored), columns_(columns), values_(weight.values), end_(values_.size()) {
+    if (stored_) row_.resize(static_cast<std::size_t>(columns));
+  }
+
+  float operator[](std::size_t n) {
+    if (n >= end_) read(n);
+    return values_[n - begin_];
+  }
+  // Those of a row.
+  std::span<const float> row(std::size_t number) {
+    const auto columns = static_cast<std::size_t>(columns_);
+    if (!stored_) return values_.subspan(number * columns, columns);
+    if (columns > 0) read(number * columns);
+    return values_;
+  }
+
+ private:
+  void read(std::size_t n) {
+    const auto columns = static_cast<std::size_t>(columns_);
+    widen_rows(stored_, columns_, static_cast<std::int64_t>(n / columns), 1, row_.data());
+    begin_ = n / columns * columns;
+    end_ = begin_ + columns;
+    values_ = row_;
+  }
+
+  StoredNumbers stored_;
+  std::int64_t columns_;
+  std::vector<float> row_;
+  std::span<const float> values_;
+  std::size_t begin_ = 0, end_;
+};
 
 std::string_view dtype_of(NumberType type) {
   if (static_cast<std::size_t>(type) < std::size(kNumberTypes)) return info(format_of(type)).safetensors;
@@ -114,20 +148,24 @@ std::optional<std::vector<std::int64_t>> shape_of_int4(const SafetensorsFile& fi
 
 }  // namespace
 
-StoredWeight::StoredWeight(const std::string& name, const WeightView& weight, NumberType type)
-    : weight_(weight), type_(weight.shape.size() < 2 ? NumberType::float32 : type) {
-  check_shape(name, weight);
+StoredWeight::StoredWeight(const std::string& name, const WeightView& weight, std::optional<NumberType> type)
+    : weight_(weight), type_(weight.shape.size() < 2 ? NumberType::float32 : type.value_or(NumberType::float32)) {
+  count_ = checked_count(name, weight);
   const auto add = [&](std::string_view suffix, std::string_view dtype, std::vector<std::int64_t> shape,
                        std::size_t bytes_of_number) {
     std::uint64_t bytes = bytes_of_number;
     for (const std::int64_t extent : shape) bytes *= static_cast<std::uint64_t>(extent);
     parts_.push_back({name + std::string(suffix), dtype, std::move(shape), bytes});
   };
+  if (!weight.shape.empty()) columns_ = weight.shape.back();
+  if (!type && weight.stored && !info(weight.stored.format).safetensors.empty()) {
+    as_it_is_ = true;  // the first formats are those types
+    type_ = static_cast<NumberType>(weight.stored.format);
+  }
   if (type_ != NumberType::int8 && type_ != NumberType::int4) {
     add("", dtype_of(type_), weight.shape, bytes_of(type_));
     return;
   }
-  columns_ = weight.shape.back();
   if (type_ == NumberType::int8) {  // a row without numbers has a scale all the same
     per_scale_ = std::max<std::int64_t>(columns_, 1);
     scales_of_row_ = 1;
@@ -140,15 +178,15 @@ StoredWeight::StoredWeight(const std::string& name, const WeightView& weight, Nu
     add(kScaleSuffix, "BF16", with_last(weight.shape, scales_of_row_), sizeof(BFloat16));
     add(kShapeSuffix, "I64", {static_cast<std::int64_t>(weight.shape.size())}, sizeof(std::int64_t));
   }
-  find_scales();
+  if (!as_it_is_) find_scales();
 }
 
 void StoredWeight::find_scales() {
   std::int64_t rows = 1;
   for (std::size_t axis = 0; axis + 1 < weight_.shape.size(); ++axis) rows *= weight_.shape[axis];
+  Numbers numbers(weight_, columns_);
   for (std::int64_t row = 0; row < rows; ++row) {
-    const auto values =
-        weight_.values.subspan(static_cast<std::size_t>(row * columns_), static_cast<std::size_t>(columns_));
+    const std::span<const float> values = numbers.row(static_cast<std::size_t>(row));
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
       fail(parts_.front().name, "holds a NaN or an infinity in row " + std::to_string(row) + ", which " +
                                     std::string(name(type_)) + " has not");
@@ -162,27 +200,35 @@ void StoredWeight::find_scales() {
 }
 
 // Number k of a row, in units of its scale.
-int StoredWeight::integer(std::size_t row, std::int64_t k) const {
+int StoredWeight::integer(float value, std::size_t row, std::int64_t k) const {
   const float scale =
       scales_[row * static_cast<std::size_t>(scales_of_row_) + static_cast<std::size_t>(k / per_scale_)];
-  const float value = weight_.values[row * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(k)];
   const float integer = std::nearbyint(value * (1 / scale));
   return static_cast<int>(type_ == NumberType::int4 ? std::clamp(integer, -kMost4, kMost4) : integer);
 }
 
+void StoredWeight::write_as_it_is(AtomicFile& file) const {
+  const StoredNumbers& stored = weight_.stored;
+  file.write(stored.data, parts_.front().bytes);
+  if (parts_.size() > 1) file.write(stored.scales, parts_[1].bytes);
+  if (parts_.size() > 2) file.write(weight_.shape.data(), parts_[2].bytes);
+}
+
 void StoredWeight::write(AtomicFile& file) const {
-  const std::span<const float> values = weight_.values;
+  if (as_it_is_) return write_as_it_is(file);
+  Numbers values(weight_, columns_);
+  const auto columns = static_cast<std::size_t>(columns_);
   switch (type_) {
     case NumberType::float32:
-      return file.write(values.data(), values.size_bytes());
+      if (!weight_.stored) return file.write(weight_.values.data(), weight_.values.size_bytes());
+      return write_in_pieces<float>(file, count_, [&](std::size_t n) { return values[n]; });
     case NumberType::bfloat16:
-      return write_in_pieces<BFloat16>(file, values.size(), [&](std::size_t n) { return BFloat16(values[n]); });
+      return write_in_pieces<BFloat16>(file, count_, [&](std::size_t n) { return BFloat16(values[n]); });
     case NumberType::float16:
-      return write_in_pieces<Float16>(file, values.size(), [&](std::size_t n) { return Float16(values[n]); });
+      return write_in_pieces<Float16>(file, count_, [&](std::size_t n) { return Float16(values[n]); });
     case NumberType::int8:
-      write_in_pieces<std::int8_t>(file, values.size(), [&](std::size_t n) {
-        const auto columns = static_cast<std::size_t>(columns_);
-        return static_cast<std::int8_t>(integer(n / columns, static_cast<std::int64_t>(n % columns)));
+      write_in_pieces<std::int8_t>(file, count_, [&](std::size_t n) {
+        return static_cast<std::int8_t>(integer(values[n], n / columns, static_cast<std::int64_t>(n % columns)));
       });
       return write_in_pieces<float>(file, scales_.size(), [&](std::size_t row) { return stable(scales_[row]); });
     case NumberType::int4:
@@ -190,10 +236,11 @@ void StoredWeight::write(AtomicFile& file) const {
   }
   write_in_pieces<std::uint8_t>(file, parts_[0].bytes, [&](std::size_t n) {
     const auto row_bytes = static_cast<std::size_t>(parts_[0].shape.back());
-    const std::size_t row = n / row_bytes;
+    const std::size_t row = n / row_bytes, first = row * columns + n % row_bytes * 2;
     const auto k = static_cast<std::int64_t>(n % row_bytes * 2);
-    const int upper = k + 1 < columns_ ? integer(row, k + 1) : 0;
-    return static_cast<std::uint8_t>((integer(row, k) + kZeroOf4) | (upper + kZeroOf4) << 4);
+    const int lower = integer(values[first], row, k);
+    const int upper = k + 1 < columns_ ? integer(values[first + 1], row, k + 1) : 0;
+    return static_cast<std::uint8_t>((lower + kZeroOf4) | (upper + kZeroOf4) << 4);
   });
   write_in_pieces<BFloat16>(file, scales_.size(), [&](std::size_t n) { return BFloat16(scales_[n]); });
   file.write(weight_.shape.data(), weight_.shape.size() * sizeof(std::int64_t));

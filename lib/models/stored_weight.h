@@ -22,7 +22,8 @@ inline constexpr std::string_view kScaleSuffix = "_scale";
 // And the tensor that says of how many numbers those of int4 are.
 inline constexpr std::string_view kShapeSuffix = "_shape";
 
-// One weight on its way into a file, as one to three tensors. It reads the weight while it is written.
+// One weight on its way into a file, as one to three tensors. It reads the weight while it is written: numbers that are
+// stored elsewhere a row at a time.
 class StoredWeight {
  public:
   // One tensor of the file.
@@ -33,9 +34,10 @@ class StoredWeight {
     std::uint64_t bytes;
   };
 
-  // `type` is that of weights with two axes or more. Throws std::invalid_argument for one that no file can hold, a
-  // shape that is not that of the values, and numbers that are not finite where they would become integers.
-  StoredWeight(const std::string& name, const WeightView& weight, NumberType type);
+  // `type` is that of weights with two axes or more; none: the one that they are stored in, float32 where that is no
+  // format of safetensors. Throws std::invalid_argument for one that no file can hold, a shape that is not that of the
+  // numbers, and numbers that are not finite where they would become integers.
+  StoredWeight(const std::string& name, const WeightView& weight, std::optional<NumberType> type);
 
   [[nodiscard]] std::span<const Part> parts() const noexcept { return parts_; }
   // The bytes of all parts, one after another.
@@ -43,14 +45,17 @@ class StoredWeight {
 
  private:
   void find_scales();
-  [[nodiscard]] int integer(std::size_t row, std::int64_t k) const;
+  [[nodiscard]] int integer(float value, std::size_t row, std::int64_t k) const;
+  void write_as_it_is(AtomicFile& file) const;
 
   WeightView weight_;
   NumberType type_;
+  bool as_it_is_ = false;  // its bytes are those of the file
+  std::size_t count_ = 0;  // of numbers
   std::vector<Part> parts_;
   // Of integers: numbers of a row of the last axis, how many of them have a scale together, scales of a row; all
   // scales.
-  std::int64_t columns_ = 0, per_scale_ = 1, scales_of_row_ = 0;
+  std::int64_t columns_ = 1, per_scale_ = 1, scales_of_row_ = 0;
   std::vector<float> scales_;
 };
 

@@ -138,6 +138,17 @@ TEST(ModelPrecision, SavesNarrowWeights) {
     EXPECT_GE(least_cosine(found, expected), tiny_floor(type));
     narrow.save(folder.path("twice"), type);
     EXPECT_EQ(bytes("twice"), bytes("once"));
+    narrow.save(folder.path("as it is"));
+    EXPECT_EQ(bytes("as it is"), bytes("once"));
+    // Also when panels of that type or rows of floats were made of it meanwhile.
+    const TextEncoder packed = load(folder.path("once"), {.precision = type});
+    (void)packed.embed(engine, kTexts);
+    (void)packed.network().weights();
+    packed.save(folder.path("as it is"));
+    EXPECT_EQ(bytes("as it is"), bytes("once"));
+    narrow.save(folder.path("widened"), NumberType::float32);
+    EXPECT_EQ(bytes("widened").size(), bytes("float32").size());
+    EXPECT_TRUE(same_bits(load(folder.path("widened")).embed(engine, kTexts), found));
     EXPECT_LT(bytes("once").size(), bytes("float32").size());
   }
   // Weights that are of 16 bits become the same panels, and tables stay as they are.

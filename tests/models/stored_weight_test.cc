@@ -1,10 +1,12 @@
 // Weights in files in narrower types: rounded by the documented rule, and read back.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <sstream>
 
 #include "headlight/gemm.h"
@@ -242,6 +244,38 @@ TEST(StoredWeight, WhatHasNoRowsOrNoNumbers) {
   EXPECT_TRUE(test::holds(halves.float32("b").shape, {3, 0}));
 }
 
+// What is stored is written byte for byte, or, where that is no format of safetensors or another type is asked for, as
+// its numbers.
+TEST(StoredWeight, WritesWhatIsStored) {
+  const ScratchFolder folder;
+  const Tensor<float, 2> matrix = Random(5).normal_tensor<2>({7, 96});
+  const auto bytes = [&](const char* name) { return bytes_of_file(folder.path(name)); };
+  write_safetensors(folder.path("float32"), {{"m", view_of(matrix)}});
+  for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8, NumberType::int4}) {
+    SCOPED_TRACE(name(type));
+    write_safetensors(folder.path("narrow"), {{"m", view_of(matrix)}}, {}, type);
+    SafetensorsFile narrow(folder.path("narrow"));
+    const Weights stored{{"m", narrow.stored("m")}}, floats{{"m", narrow.float32("m")}};
+    write_safetensors_as_stored(folder.path("again"), stored);
+    EXPECT_EQ(bytes("again"), bytes("narrow"));
+    for (const NumberType other : {NumberType::float32, NumberType::bfloat16, NumberType::int8, NumberType::int4}) {
+      write_safetensors(folder.path("one"), stored, {}, other);
+      write_safetensors(folder.path("other"), floats, {}, other);
+      EXPECT_EQ(bytes("one"), bytes("other")) << name(other);
+    }
+  }
+  // A block of q8_0: a scale of 1 and the integers 0 … 31.
+  std::array<std::int8_t, 34> block{};
+  const Float16 one(1.0f);
+  std::memcpy(block.data(), &one.bits, 2);
+  std::iota(block.begin() + 2, block.end(), std::int8_t{0});
+  write_safetensors_as_stored(folder.path("block"),
+                              {{"m", {.shape = {1, 32}, .stored = {StorageFormat::q8_0, block.data(), 32}}}});
+  SafetensorsFile file(folder.path("block"));
+  EXPECT_EQ(file.find("m")->dtype, "F32");
+  for (std::size_t n = 0; n < 32; ++n) EXPECT_EQ(file.float32("m").values[n], static_cast<float>(n));
+}
+
 TEST(StoredWeight, RefusalsNameTheTensor) {
   Tensor<float, 2> matrix({2, 3});
   const std::vector<float> one{1};
@@ -257,8 +291,8 @@ TEST(StoredWeight, RefusalsNameTheTensor) {
             "write_safetensors: tensor 'm_shape' has the name of the scales or the shape of another");
   const std::vector<BFloat16> halves(4);
   EXPECT_EQ(
-      refusal({{"m", {.shape = {2, 2}, .stored = {StorageFormat::bfloat16, halves.data(), 4}}}}, NumberType::bfloat16),
-      "write_safetensors: tensor 'm' is stored as bfloat16, expected values, which are float32");
+      refusal({{"m", {.shape = {2, 3}, .stored = {StorageFormat::bfloat16, halves.data(), 4}}}}, NumberType::bfloat16),
+      "write_safetensors: tensor 'm' has 4 values, which its shape does not say, or a reserved name");
   EXPECT_EQ(refusal({{"m", view_of(matrix)}}, static_cast<NumberType>(99)),
             "write_safetensors: weights are of type , expected float32, bfloat16, float16, int8 or int4");
 }

@@ -69,6 +69,10 @@ class HEADLIGHT_API Layer {
   // The same to read: what a file of weights is written from. Readable as long as the layer lives; they are its weights
   // until these change (load(), initialize(), parameters(), training): ask again then.
   [[nodiscard]] Weights weights() const;
+  // The same, but a matrix that was lent in one piece as it is `stored`, and no rows of it are made. A matrix in parts
+  // that are lent apart is shown by those of its names that `like` has, as load() takes it by those. Valid until
+  // weights change.
+  [[nodiscard]] Weights weights_as_stored(const Weights& like = {}) const;
   // The number of values in all parameters.
   [[nodiscard]] std::int64_t parameter_count() const;
 

@@ -79,6 +79,8 @@ class HEADLIGHT_API WeightMatrix {
   // they lie in; without memory, but of their shape, where that is blocks(), which is empty otherwise.
   [[nodiscard]] TypedView<2> table() const noexcept;
   [[nodiscard]] StoredNumbers blocks() const noexcept;
+  // Those rows where they lie, of a matrix that was lent them in one piece; none of another.
+  [[nodiscard]] StoredNumbers stored(Rows rows) const noexcept;
   // All rows of any matrix. Their memory stays readable as long as the matrix lives, and holds its numbers until these
   // change: whoever needs the new ones asks again. Throws OutOfMemory.
   [[nodiscard]] View<const float, 2> shown() const;

@@ -28,7 +28,8 @@ typedef struct headlight_load_model_options {
 HEADLIGHT_API headlight_status headlight_encoder_load_with(const char* folder,
                                                            const headlight_load_model_options* options,
                                                            headlight_encoder** encoder, headlight_error* error);
-// Writes such a folder; each file appears whole or not at all.
+// Writes such a folder, matrices and tables in the types that they were loaded in; each file appears whole or not at
+// all.
 HEADLIGHT_API headlight_status headlight_encoder_save(const headlight_encoder* encoder, const char* folder,
                                                       headlight_error* error);
 typedef struct headlight_save_model_options {
@@ -37,7 +38,7 @@ typedef struct headlight_save_model_options {
       type;  // of matrices and tables in the file: HEADLIGHT_INT8 or _INT4 for a quarter or a seventh of its bytes
   int32_t reserved;  // 0
 } headlight_save_model_options;
-// The same with options, which may be NULL.
+// The same with options, which may be NULL: then as above.
 HEADLIGHT_API headlight_status headlight_encoder_save_with(const headlight_encoder* encoder, const char* folder,
                                                            const headlight_save_model_options* options,
                                                            headlight_error* error);

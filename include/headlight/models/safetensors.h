@@ -94,11 +94,17 @@ class HEADLIGHT_API SafetensorsFile {
 // 32 g + 31 of a row, at least 2⁻¹²⁶ and then rounded to bfloat16, the integers are q_k = round(w_k · (1 / t)), ties to
 // even, in −7 … 7 by the nearer. Rounded to int4 by PackedMatrix what float32() reads has the panels of `weights`.
 //
-// Throws FileError when it cannot be written, std::invalid_argument for a type that is none of these, weights that are
-// `stored`, a shape that does not match its values, a name that is not UTF-8 or is "__metadata__", and for
-// int8 and int4 numbers that are not finite, or a name that is that of another tensor's scales or shape.
+// Weights that are `stored` are read a row at a time. Throws FileError when it cannot be written, std::invalid_argument
+// for a type that is none of these, a shape that does not match its values, a name that is not UTF-8 or is
+// "__metadata__", and for int8 and int4 numbers that are not finite, or a name that is that of another tensor's scales
+// or shape.
 HEADLIGHT_API void write_safetensors(const std::string& path, const Weights& weights,
                                      const std::map<std::string, std::string>& metadata = {},
                                      NumberType type = NumberType::float32);
+
+// The same, each weight in the format that it is in: what is `stored` as F16, BF16, int8 or int4 byte for byte,
+// integers with the scales that they have, and all else, blocks of ggml's among it, as float32.
+HEADLIGHT_API void write_safetensors_as_stored(const std::string& path, const Weights& weights,
+                                               const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace headlight::models

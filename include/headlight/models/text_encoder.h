@@ -223,14 +223,16 @@ class HEADLIGHT_API TextEncoder {
   // sentence_bert_config.json; where vectors are more than the mean, or there are prompts, modules.json, the files of
   // the modules and config_sentence_transformers.json; where vocab.txt does not say all of the tokenizer,
   // tokenizer.json. Such files of an earlier model that are not written are removed. Makes the folder; each file
-  // appears whole or not at all. `type` is that of matrices and tables in the file: float32, or rounded as
+  // appears whole or not at all. Without a type, every matrix and table is as it was loaded: of 16 bits, of int8 or
+  // int4 byte for byte, and of float32 otherwise. `type` is that of all of them: float32, or rounded as
   // write_safetensors() does, bfloat16, float16 (which other tools read too), int8 or int4 (which load() reads). A
   // model loaded from it again with that type as its precision has the panels of this one at that precision, but for
   // the scales of int8 (write_safetensors()) and the tables of embeddings, which are rounded too. Throws FileError;
   // std::invalid_argument for another type, and where load() would read another model than this one, before anything is
   // written: a token that does not fit into a line, a network that normalises before its halves, vectors that are not
   // built.
-  void save(const std::string& folder, NumberType type = NumberType::float32) const;
+  void save(const std::string& folder) const;
+  void save(const std::string& folder, NumberType type) const;
 
   // With every length set.
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
@@ -280,8 +282,8 @@ struct LoadModelOptions {
 //
 // Matrices in float32, bfloat16 and float16 are read where the file is mapped, as long as the model lives: the file may
 // be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the
-// process (SIGBUS). A call of network().parameters() copies them all, and save() those of 16 bits, for as long as the
-// model lives. Whatever the precision, save() writes the numbers of the file.
+// process (SIGBUS). A call of network().parameters() copies them all for as long as the model lives. Whatever the
+// precision, save() writes the numbers of the file.
 [[nodiscard]] HEADLIGHT_API TextEncoder load(const std::string& folder, const LoadModelOptions& options = {});
 
 // A file of such a folder that is in memory already: a program's own model, somebody's archive.
