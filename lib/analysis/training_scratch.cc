@@ -47,18 +47,20 @@ void pass_product(const Engine& engine, const Product& product, ScratchAccount& 
   account.pass(ops::gemm_batch_bytes(engine, {.product = block}).wanted);
 }
 
-// y [rows, out] = x Wᵀ with weights that are open, as they are in training: packed as they are read.
+}  // namespace
+
 void pass_linear(const Engine& engine, std::int64_t rows, std::int64_t in, std::int64_t out, ScratchAccount& account) {
   pass_product(engine, {.m = rows, .n = out, .k = in, .b = kernels::OperandLayout::columns}, account);
 }
 
-// dW += dyᵀ x, db += Σ dy, dx = dy W (+ residual).
 void pass_linear_backward(const Engine& engine, std::int64_t rows, std::int64_t in, std::int64_t out, bool bias,
-                          ScratchAccount& account, bool adds_to_itself = false) {
+                          ScratchAccount& account, bool adds_to_itself) {
   pass_product(engine, {.m = out, .n = in, .k = rows, .a_is_transposed = true, .beta = 1}, account);
   if (bias) account.pass(ops::row_sums_bytes(rows, out, 1));
   pass_product(engine, {.m = rows, .n = in, .k = out, .adds_to_itself = adds_to_itself}, account);
 }
+
+namespace {
 
 ops::AttentionSizes sizes_of(const TrainedLayer& layer) noexcept {
   return {.batch = layer.batch,

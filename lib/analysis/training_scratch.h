@@ -65,6 +65,12 @@ struct TrainedLayer {
   [[nodiscard]] std::int64_t mixing_columns() const noexcept;
 };
 
+// y [rows, out] = x Wᵀ with weights that are open, as they are in training: packed as they are read.
+void pass_linear(const Engine& engine, std::int64_t rows, std::int64_t in, std::int64_t out, ScratchAccount& account);
+// dW += dyᵀ x, db += Σ dy, dx = dy W (+ residual).
+void pass_linear_backward(const Engine& engine, std::int64_t rows, std::int64_t in, std::int64_t out, bool bias,
+                          ScratchAccount& account, bool adds_to_itself = false);
+
 // [rows, columns] as layers keep them in scratch memory and in a saved state.
 [[nodiscard]] std::size_t rows_bytes(std::int64_t rows, std::int64_t columns) noexcept;
 // TransformerEncoderLayer::saved_bytes().

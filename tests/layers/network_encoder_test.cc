@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "headlight/layers/network.h"
 #include "headlight/row_shards.h"
+#include "layers/encoder_specification.h"
 #include "layers/encoder_twin.h"
 #include "layers/twins.h"
 #include "support/compare.h"
@@ -15,34 +16,6 @@ namespace headlight::test::network_encoder_test {
 
 using NetworkEncoderTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(NetworkEncoderTest);
-
-NetworkSpec specification(const EncoderOptions& options) {
-  const NormSpec norm = {NormKind::layer, options.layer_norm_epsilon, true};
-  const bool post = options.norm == Norm::post;
-  BlockSpec block;
-  block.attention = {.heads = options.heads,
-                     .input_bias = true,
-                     .output_bias = true,
-                     .merge = options.merge,
-                     .orthogonal = options.orthogonal};
-  block.feed_forward = {.hidden_width = options.feed_forward_width,
-                        .activation = options.activation,
-                        .input_bias = true,
-                        .output_bias = true};
-  for (ResidualSpec* residual : {&block.attention_residual, &block.feed_forward_residual}) {
-    (post ? residual->sum : residual->before) = norm;
-  }
-  NetworkSpec spec;
-  spec.width = options.width;
-  spec.embedding = {.vocabulary = options.vocabulary,
-                    .positions = options.max_positions,
-                    .token_types = options.token_types,
-                    .norm = post ? norm : NormSpec()};
-  spec.blocks.assign(static_cast<std::size_t>(options.layers), block);
-  spec.last_norm = post ? NormSpec() : norm;
-  spec.dropout = options.dropout;
-  return spec;
-}
 
 // Where a network has what an encoder calls so: a part of one, or all of it.
 struct Renamed {

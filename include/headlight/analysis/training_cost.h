@@ -9,6 +9,7 @@
 #include "headlight/engine.h"
 #include "headlight/export.h"
 #include "headlight/layers/encoder.h"
+#include "headlight/layers/network_spec.h"
 #include "headlight/layers/training.h"
 #include "headlight/layers/transformer.h"
 
@@ -41,6 +42,17 @@ struct LayerTrainingPlan {
   AttentionMethod attention = AttentionMethod::recomputing;
 };
 
+// The same of a Network; of its logits the parameters alone.
+struct NetworkTrainingPlan {
+  NetworkSpec network{};  // what is trained
+  // As in TrainingPlan.
+  std::span<const std::int64_t> lengths{};
+  Checkpoint checkpoint = Checkpoint::keep_linear;
+  std::int64_t k = 0;
+  std::int64_t moments = 2;
+  AttentionMethod attention = AttentionMethod::recomputing;
+};
+
 // Float32, in bytes. Beside these a step has the caller's own tensors (token ids, hidden states and their gradients)
 // and tables of names, some 300 bytes a parameter.
 struct TrainingBytes {
@@ -49,14 +61,16 @@ struct TrainingBytes {
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
   std::int64_t saved = 0;    // SavedState::bytes() after a step; unfused: the probabilities too
-  std::int64_t scratch = 0;  // Engine::scratch_bytes() after two steps on an engine that did nothing else before
+  std::int64_t scratch = 0;  // Engine::scratch_bytes() after two steps on an engine that did nothing else before; of a
+                             // Network within 64 KiB
   // Of that scratch, what the backward pass of a segment, or of a layer, takes for what was not kept.
   std::int64_t computed_again = 0;
   // Their sum, in which computed_again is a part of the scratch memory.
   [[nodiscard]] std::int64_t all() const noexcept { return parameters + gradients + optimizer + saved + scratch; }
 };
 
-// A multiply-add is two operations; row operations are not counted. pairs = Σ length².
+// A multiply-add is two operations; row operations are not counted. pairs = Σ length²; of a Network whose attention has
+// a mask, those of tokens that see each other, unless it is unfused.
 struct TrainingFlops {
   double forward = 0;  // a layer: tokens · (8 E² + 4 E F) + 4 · pairs · E
   double backward = 0;  // a layer: 2 · tokens · (8 E² + 4 E F) + 10 · pairs · E; unfused, which keeps P, 8 · pairs · E
@@ -67,10 +81,12 @@ struct TrainingFlops {
 
 // With that engine's threads and instruction set, which scratch memory depends on; nothing is run or taken. Parameters
 // are taken to be open, as an optimiser wants them: products then pack no copies to keep. Throw std::invalid_argument
-// for sizes that no Encoder or layer takes, negative ones, and for more than 10¹⁴ bytes.
+// for sizes that no Encoder, Network or layer takes, negative ones, and for more than 10¹⁴ bytes.
 [[nodiscard]] HEADLIGHT_API TrainingBytes training_bytes(const Engine& engine, const TrainingPlan& plan);
 [[nodiscard]] HEADLIGHT_API TrainingBytes training_bytes(const Engine& engine, const LayerTrainingPlan& plan);
+[[nodiscard]] HEADLIGHT_API TrainingBytes training_bytes(const Engine& engine, const NetworkTrainingPlan& plan);
 [[nodiscard]] HEADLIGHT_API TrainingFlops training_flops(const TrainingPlan& plan);
 [[nodiscard]] HEADLIGHT_API TrainingFlops training_flops(const LayerTrainingPlan& plan);
+[[nodiscard]] HEADLIGHT_API TrainingFlops training_flops(const NetworkTrainingPlan& plan);
 
 }  // namespace headlight::analysis

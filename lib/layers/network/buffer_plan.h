@@ -27,8 +27,8 @@ class BufferPlan {
   [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine,
                                     std::int64_t tokens) const noexcept;
   // In training: of what is kept nowhere else.
-  [[nodiscard]] BufferPlaces places(const OperationList& list, const TrainingPlan& training, NumberType activations,
-                                    std::int64_t tokens) const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API BufferPlaces places(const OperationList& list, const TrainingPlan& training,
+                                                        NumberType activations, std::int64_t tokens) const noexcept;
   // In which of the blocks of memory a buffer lies.
   [[nodiscard]] bool is_local(int buffer) const noexcept { return buffers_[static_cast<std::size_t>(buffer)].is_local; }
   [[nodiscard]] bool is_apart(int buffer) const noexcept { return buffers_[static_cast<std::size_t>(buffer)].is_apart; }

@@ -27,6 +27,7 @@ class Graph {
   // What parts add to, until finish(): its last operation's output is the network's.
   [[nodiscard]] Parameters& parameters() noexcept { return parameters_; }
   [[nodiscard]] OperationList& operations() noexcept { return operations_; }
+  [[nodiscard]] const OperationList& operations() const noexcept { return operations_; }
   template <class Made, class... Arguments>
   void add(Arguments&&... arguments) {
     operations_.add(std::make_unique<Made>(std::forward<Arguments>(arguments)...));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headlight/layers/encoder.h"
+#include "headlight/layers/network_spec.h"
 #include "headlight/layers/training_attention.h"
 #include "headlight/typed_view.h"
 #include "layers/network/values.h"
@@ -138,6 +139,28 @@ struct ParameterGradients {
   std::array<std::span<float>, 4> all{};
 };
 
+// What an operation computes with, of which all that it takes follows (lib/analysis).
+struct OperationSizes {
+  // A product x Wᵀ, W [out, in]; 0: none. Whether there is a bias, and whether a residual is added behind its dropout.
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  bool has_bias = false;
+  bool adds_behind_dropout = false;
+  // Attention, or null; what its weights are dropped by.
+  const AttentionSpec* attention = nullptr;
+  float dropout = 0;
+  // Parameters of so many numbers, to whose gradients each row adds, and of other operations on the same rows.
+  struct Sums {
+    std::int64_t columns = 0;
+    std::int64_t count = 0;
+    bool one_plus_weight = false;  // whose weight is made first
+    std::int64_t of_heads = 0;     // numbers of a row where they are of its heads, which go through buffers
+  };
+  std::array<Sums, 2> sums{};
+  // Weights of heads, for each row and way.
+  std::int64_t weights = 0;
+};
+
 // What computes one value from others.
 class Operation {
  public:
@@ -160,6 +183,8 @@ class Operation {
   [[nodiscard]] virtual ParameterGradients gradients() noexcept { return {}; }
   // Whether that input has a gradient: angles have none.
   [[nodiscard]] virtual bool has_gradient(std::size_t number) const noexcept;
+  // Of operations on rows alone: nothing.
+  [[nodiscard]] virtual OperationSizes sizes() const noexcept;
   // What forward() takes from the engine for so many rows; and taking it now.
   [[nodiscard]] virtual std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const;
   virtual void reserve(Engine& engine, std::int64_t rows) const;

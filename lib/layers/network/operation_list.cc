@@ -10,6 +10,7 @@ std::size_t Operation::workspace_bytes(const Engine&, std::int64_t) const { retu
 std::size_t Operation::kept_bytes(const GraphCall&) const { return 0; }
 void Operation::reserve(Engine&, std::int64_t) const {}
 bool Operation::has_gradient(std::size_t) const noexcept { return true; }
+OperationSizes Operation::sizes() const noexcept { return {}; }
 
 Slice OperationList::add_value(std::int64_t columns, const HandedOn& handed_on) {
   values_.push_back({.columns = columns, .handed_on = handed_on});

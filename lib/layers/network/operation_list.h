@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layers/network/operation.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::layers {
 
@@ -43,14 +44,14 @@ class OperationList {
   [[nodiscard]] const std::vector<OperationRange>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::vector<OperationRange>& blocks() const noexcept { return blocks_; }
   // The run that an operation is part of, or null; the same on the way back.
-  [[nodiscard]] const OperationRange* run_of(int operation) const noexcept;
-  [[nodiscard]] const OperationRange* pieces_of(int operation) const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API const OperationRange* run_of(int operation) const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API const OperationRange* pieces_of(int operation) const noexcept;
   // The value whose memory the output of that operation may take: one that nobody reads later, or −1.
   [[nodiscard]] int taken_value(int operation) const noexcept;
   // The last operation that needs the memory of a value.
   [[nodiscard]] int end_of_use(const Value& value) const noexcept;
   // How many rows go through a run at once.
-  [[nodiscard]] std::int64_t rows_at_once(std::int64_t tokens) const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API std::int64_t rows_at_once(std::int64_t tokens) const noexcept;
 
  private:
   [[nodiscard]] Value& value_of(const Slice& slice) noexcept { return values_[static_cast<std::size_t>(slice.value)]; }

@@ -81,6 +81,9 @@ class NormOperation final : public Operation {
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t number) const noexcept override { return number == 0; }
   [[nodiscard]] ParameterGradients gradients() noexcept override;
+  [[nodiscard]] OperationSizes sizes() const noexcept override {
+    return {.sums = {{{output().columns, bias_ != nullptr ? 2 : 1, spec_.one_plus_weight, 0}}}};
+  }
 
  private:
   NormSpec spec_;
@@ -113,6 +116,12 @@ class ProductOperation final : public Operation {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
+  [[nodiscard]] OperationSizes sizes() const noexcept override {
+    return {.in = input(0).columns,
+            .out = output().columns,
+            .has_bias = bias_ != nullptr,
+            .adds_behind_dropout = input(1) && epilogue_.dropout.probability > 0};
+  }
 
  private:
   [[nodiscard]] NumberType type(const GraphCall& call) const noexcept {
@@ -205,8 +214,15 @@ class HeadsOperation final : public Operation {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
+  [[nodiscard]] OperationSizes sizes() const noexcept override { return {.sums = {sums_of(query_), sums_of(key_)}}; }
 
  private:
+  [[nodiscard]] OperationSizes::Sums sums_of(const Heads& heads) const noexcept {
+    if (!heads.norm) return {};
+    const std::int64_t all = heads.count * head_dim_, count = heads.bias != nullptr ? 2 : 1;
+    if (whole_width_norms_) return {all, count, heads.norm.one_plus_weight, 0};
+    return {head_dim_, count, heads.norm.one_plus_weight, all};
+  }
   void prepare(const GraphCall& call, const Heads& heads, std::int64_t first, const RowRange& rows) const;
   void prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first, const RowRange& rows) const;
   [[nodiscard]] HeadRowsOptions options(const GraphCall& call, const Heads& heads, const RowRange& rows) const;
@@ -233,6 +249,9 @@ class AttentionOperation final : public Operation {
   // Log-sum-exp [1, H, N], and what the attention keeps for itself.
   [[nodiscard]] std::size_t kept_bytes(const GraphCall& call) const override;
   [[nodiscard]] bool goes_by_rows() const noexcept override { return false; }
+  [[nodiscard]] OperationSizes sizes() const noexcept override {
+    return {.attention = &spec_, .dropout = dropout_.probability};
+  }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
 
@@ -282,6 +301,10 @@ class MergeOperation final : public Operation {
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
   void reserve(Engine& engine, std::int64_t rows) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
+  [[nodiscard]] OperationSizes sizes() const noexcept override {
+    if (gates_) return {};
+    return {.sums = {{{logits_ != nullptr ? heads_ : 0, 1, false, 0}}}, .weights = heads_};
+  }
 
  private:
   // Of those rows: of each, or one row for all.

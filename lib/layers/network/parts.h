@@ -8,15 +8,16 @@
 #include "headlight/layers/network_spec.h"
 #include "layers/network/graph.h"
 #include "layers/network/logits.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::layers {
 
 // Throws std::invalid_argument naming the field where sizes do not fit together. The specification with every size set.
-[[nodiscard]] NetworkSpec checked(const NetworkSpec& spec);
+[[nodiscard]] HEADLIGHT_INNER_API NetworkSpec checked(const NetworkSpec& spec);
 
 // Adds all of a checked specification, and finishes the graph; and what logits are made with, which are no part of it.
 // Throws OutOfMemory.
-Logits add_network(Graph& graph, const NetworkSpec& spec);
+HEADLIGHT_INNER_API Logits add_network(Graph& graph, const NetworkSpec& spec);
 
 // Parts that parts consist of.
 class Parts {

@@ -45,7 +45,7 @@ class TrainingPlan {
     return before_block_[static_cast<std::size_t>(block)];
   }
   // How many outputs of blocks are kept where every segment-th block's input is.
-  [[nodiscard]] std::int64_t kept_outputs(std::int64_t segment) const noexcept;
+  [[nodiscard]] HEADLIGHT_INNER_API std::int64_t kept_outputs(std::int64_t segment) const noexcept;
   // The number of a block's output among those, or −1.
   [[nodiscard]] std::int64_t kept_output(std::int64_t segment, int block) const noexcept;
   // Gradients, by where they stay; of local ones, with values that are computed again.
