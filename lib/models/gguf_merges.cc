@@ -4,10 +4,13 @@
 #include <map>
 #include <tuple>
 
+#include "files/json_value.h"
 #include "models/json_text.h"
 
 namespace headlight::models {
 namespace {
+
+constexpr std::size_t kMostMerges = std::size_t{1} << 21;
 
 std::size_t characters_of(std::string_view text) {
   return static_cast<std::size_t>(
@@ -16,7 +19,7 @@ std::size_t characters_of(std::string_view text) {
 
 }  // namespace
 
-std::string merges_text(const std::vector<std::string_view>& tokens, const std::vector<double>& scores) {
+std::optional<std::string> merges_text(const std::vector<std::string_view>& tokens, const std::vector<double>& scores) {
   struct Merge {
     double score;
     std::size_t left, right;                // ids
@@ -38,6 +41,7 @@ std::string merges_text(const std::vector<std::string_view>& tokens, const std::
     }
     std::sort(of_token.begin(), of_token.end(),
               [](const Merge& a, const Merge& b) { return std::tie(a.left, a.right) < std::tie(b.left, b.right); });
+    if (merges.size() + of_token.size() > kMostMerges) return std::nullopt;
     for (Merge& merge : of_token) {
       merge.order = merges.size();
       merges.push_back(merge);
@@ -51,6 +55,7 @@ std::string merges_text(const std::vector<std::string_view>& tokens, const std::
   for (const Merge& merge : merges) {
     list.append(list.size() == 1 ? "[" : ",[").append(json_text(tokens[merge.left])).append(",");
     list.append(json_text(tokens[merge.right])) += ']';
+    if (list.size() > files::JsonValue::kLargestFile) return std::nullopt;
   }
   return list.append("]");
 }

@@ -32,6 +32,7 @@ constexpr std::string_view kModel = "tokenizer.ggml.model", kPre = "tokenizer.gg
                            kClass = "tokenizer.ggml.cls_token_id", kPrefix = "tokenizer.ggml.add_space_prefix",
                            kRemovesSpace = "tokenizer.ggml.remove_extra_whitespaces",
                            kCharacters = "tokenizer.ggml.precompiled_charsmap";
+constexpr std::size_t kLongestToken = 1024;
 constexpr std::string_view kSpace = "\u2581";
 
 // Of a token, with the numbers of the format (gguf.TokenType).
@@ -110,6 +111,10 @@ class GgufTokenizerReader {
                                  " tokens, expected at most the rows of 'token_embd.weight', " + std::to_string(rows));
     }
     check_count(kTypes, types_.size());
+    for (const std::string_view token : tokens_) {
+      if (token.size() > kLongestToken)
+        metadata.fail(kTokens, "has a token of " + std::to_string(token.size()) + " bytes");
+    }
     // Of chats and of gaps in programs; and a copy of what is here.
     for (const char* const key :
          {"tokenizer.chat_template", "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.fim_suf_token_id",
@@ -230,7 +235,9 @@ class GgufTokenizerReader {
     model.add("fuse_unk", true);
     model.add("byte_fallback", true);
     model.add_text("vocab", vocabulary_text(tokens_.size()));
-    model.add_text("merges", merges_text(tokens_, scores));
+    const std::optional<std::string> merges = merges_text(tokens_, scores);
+    if (!merges) metadata_.fail(kTokens, "has too many tokens that are made of two others");
+    model.add_text("merges", *merges);
     const bool prefix = metadata_.flag(kPrefix, true);
     metadata_.pass_over(kRemovesSpace);
     constexpr std::string_view kReplace = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})";

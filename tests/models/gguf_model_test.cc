@@ -21,6 +21,7 @@
 #include "headlight/storage_types.h"
 #include "models/families/family.h"
 #include "models/families/family_weights.h"
+#include "models/gguf_merges.h"
 #include "models/scratch_folder.h"
 #include "support/compare.h"
 
@@ -241,6 +242,20 @@ TEST(GgufModels, WhatIsNotBuiltIsRefusedByItsKey) {
   file.integer("qwen3.of_tomorrow", 1);
   const TextEncoder model = load(scratch.write("model.gguf", file.file()));
   EXPECT_EQ(model.options().unknown_keys, std::vector{scratch.path("model.gguf") + ": qwen3.of_tomorrow"});
+}
+
+// Pairs in the order of generate_merges() of Transformers' convert_slow_tokenizer.py.
+TEST(GgufModels, TokensWithScoresBecomeMerges) {
+  const std::vector<std::string_view> tokens{"<unk>", "a", "b", "é", "ab", "ba", "aba", "éa", "abab", "bab"};
+  EXPECT_EQ(
+      merges_text(tokens, {0, -1, -2, -3, -4, -5, -6, -4, -6, -6}),
+      R"([["a","b"],["é","a"],["b","a"],["aba","b"],["ab","ab"],["ab","a"],["ba","b"],["a","bab"],["a","ba"],["b","ab"]])");
+  // Every split of a long token, of which there would be more than a tokenizer.json may have.
+  std::vector<std::string> many;
+  for (std::size_t length = 1; length <= 1024; ++length) {
+    for (const char* const end : {"", "b", "c", "d", "e", "f"}) many.push_back(std::string(length, 'a') + end);
+  }
+  EXPECT_EQ(merges_text({many.begin(), many.end()}, std::vector<double>(many.size())), std::nullopt);
 }
 
 // Keys of a writer that has them already are refused by the format; so these models are written anew.
