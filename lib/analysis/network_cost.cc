@@ -343,7 +343,7 @@ class TrainedNetwork {
     return false;
   }
 
-  layers::Graph graph_{false};
+  layers::Graph graph_{kNetworkCostName, false};
   layers::GraphTraining training_{};
   std::span<const std::int64_t> lengths_;
   std::vector<std::int64_t> offsets_{0};

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "analysis/sizes.h"
 #include "analysis/training_scratch.h"
 #include "headlight/analysis/presets.h"
+#include "layers/network/encoder_graph.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
-#include "simd/integers.h"
 
 namespace headlight::analysis {
 
@@ -30,7 +29,6 @@ struct Sizes {
   MergeCost merge{};  // of one layer, a token
   double tokens = 0;
   double pairs = 0;
-  std::vector<std::int64_t> offsets{};  // of packed sequences
 };
 
 TrainedLayer layer_of(const TransformerLayerOptions& options) {
@@ -101,13 +99,6 @@ Sizes sizes_of(const TrainingPlan& plan) {
   sizes.layer.unfused = plan.attention == AttentionMethod::unfused;
   for (const std::int64_t length : plan.lengths) add_sequence(length, sizes);
   check_bytes(sizes);
-  sizes.offsets = {0};
-  for (const std::int64_t length : plan.lengths) {
-    sizes.offsets.push_back(sizes.offsets.back() + length);
-    if (sizes.layer.unfused) sizes.layer.kept_columns = std::max(sizes.layer.kept_columns, length);
-  }
-  sizes.layer.length = sizes.offsets.back();
-  sizes.layer.attention.query_offsets = sizes.offsets;
   return sizes;
 }
 
@@ -136,49 +127,6 @@ TrainingBytes parameter_bytes(const Sizes& sizes, std::int64_t others) noexcept 
   return bytes;
 }
 
-// Layers that are alike borrow alike: once one of them needed nothing more, the others need nothing more.
-template <class Function>
-void walk_alike(std::int64_t count, const ScratchAccount& account, Function f) {
-  for (std::int64_t layer = 0; layer < count; ++layer) {
-    const std::size_t before = account.bytes();
-    f();
-    if (layer > 0 && account.bytes() == before) return;
-  }
-}
-
-// What segments take that are computed again: of each layer what it would keep, and the inputs between them.
-std::size_t segment_bytes(const Sizes& sizes, std::int64_t count) noexcept {
-  const auto layers = static_cast<std::size_t>(count);
-  return layers * layer_saved_bytes(sizes.layer) + (layers - 1) * rows_bytes(sizes.layer.rows(), sizes.layer.width);
-}
-
-// Encoder::forward(), with what layers would keep and two inputs that take turns; and Encoder::backward().
-void walk_encoder(const Engine& engine, const Sizes& sizes, ScratchAccount& account) {
-  const TrainedLayer& layer = sizes.layer;
-  const std::size_t row = rows_bytes(layer.rows(), layer.width);
-  {
-    const std::size_t again = sizes.segment == 0 ? 0 : layer_saved_bytes(layer);
-    const ScratchAccount::Loan between(account, again + (sizes.segment <= 1 ? 0 : 2 * row));
-    walk_alike(sizes.layers, account, [&] { walk_forward(engine, layer, true, account); });
-  }
-  const ScratchAccount::Loan gradient(account, row);
-  if (layer.norm == Norm::pre) walk_norm_backward(layer, account);
-  if (sizes.segment == 0) {
-    walk_alike(sizes.layers, account, [&] { walk_backward(engine, layer, account); });
-  } else {
-    const std::int64_t last = sizes.layers - (sizes.layers - 1) / sizes.segment * sizes.segment;
-    const auto walk_segment = [&](std::int64_t count) {
-      const ScratchAccount::Loan kept(account, segment_bytes(sizes, count));
-      walk_alike(count - 1, account, [&] { walk_forward(engine, layer, true, account); });
-      walk_forward(engine, layer, false, account);
-      walk_alike(count, account, [&] { walk_backward(engine, layer, account); });
-    };
-    walk_segment(last);  // which may be a shorter one
-    walk_alike((sizes.layers - last) / sizes.segment, account, [&] { walk_segment(sizes.segment); });
-  }
-  if (layer.norm == Norm::post) walk_norm_backward(layer, account);
-}
-
 // TransformerEncoderLayer::forward() and backward().
 void walk_layer(const Engine& engine, const Sizes& sizes, ScratchAccount& account) {
   {
@@ -191,10 +139,10 @@ void walk_layer(const Engine& engine, const Sizes& sizes, ScratchAccount& accoun
 }
 
 template <class Walk>
-std::int64_t scratch_bytes(const Engine& engine, const Sizes& sizes, Walk walk) {
+std::int64_t scratch_bytes(const Sizes& sizes, Walk walk) {
   if (sizes.layer.rows() == 0) return 0;
   ScratchAccount account;
-  for (int step = 0; step < 2; ++step) walk(engine, sizes, account);
+  for (int step = 0; step < 2; ++step) walk(account);
   return static_cast<std::int64_t>(account.bytes());
 }
 
@@ -218,20 +166,14 @@ TrainingFlops flops_of(const Sizes& sizes) {
 }  // namespace
 
 TrainingBytes training_bytes(const Engine& engine, const TrainingPlan& plan) {
-  const Sizes sizes = sizes_of(plan);
-  const std::int64_t width = sizes.layer.width;
-  TrainingBytes bytes = parameter_bytes(sizes, (static_cast<std::int64_t>(sizes.tables) + 2) * width);
-  // The input of every segment, or layer; the last output; Post-LN: the sum of the embeddings before it is normalised.
-  const std::int64_t every = std::max<std::int64_t>(sizes.segment, 1);
-  const std::int64_t inputs = divide_up(sizes.layers, every) + 1 + (plan.encoder.norm == Norm::post ? 1 : 0);
-  bytes.saved = inputs * static_cast<std::int64_t>(rows_bytes(sizes.layer.rows(), width));
-  if (sizes.segment == 0) {
-    bytes.saved += sizes.layers * static_cast<std::int64_t>(layer_saved_bytes(sizes.layer));
-  } else {
-    bytes.computed_again = static_cast<std::int64_t>(segment_bytes(sizes, sizes.segment));
-  }
-  bytes.scratch = scratch_bytes(engine, sizes, walk_encoder);
-  return bytes;
+  EncoderOptions encoder = plan.encoder;
+  encoder.feed_forward_width = sizes_of(plan).layer.hidden;
+  return training_bytes(engine, NetworkTrainingPlan{.network = layers::specification_of(encoder),
+                                                    .lengths = plan.lengths,
+                                                    .checkpoint = plan.checkpoint,
+                                                    .k = plan.k,
+                                                    .moments = plan.moments,
+                                                    .attention = plan.attention});
 }
 
 TrainingBytes training_bytes(const Engine& engine, const LayerTrainingPlan& plan) {
@@ -239,7 +181,7 @@ TrainingBytes training_bytes(const Engine& engine, const LayerTrainingPlan& plan
   TrainingBytes bytes = parameter_bytes(sizes, 0);
   const auto state = static_cast<std::int64_t>(layer_saved_bytes(sizes.layer));
   (sizes.segment == 0 ? bytes.saved : bytes.computed_again) = state;
-  bytes.scratch = scratch_bytes(engine, sizes, walk_layer);
+  bytes.scratch = scratch_bytes(sizes, [&](ScratchAccount& account) { walk_layer(engine, sizes, account); });
   return bytes;
 }
 

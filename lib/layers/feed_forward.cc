@@ -4,6 +4,7 @@
 #include <string>
 
 #include "headlight/out_of_memory.h"
+#include "layers/checked_options.h"
 #include "layers/feed_forward_rows.h"
 #include "layers/handed_on.h"
 #include "layers/hidden_states.h"
@@ -14,10 +15,7 @@
 
 namespace headlight {
 
-namespace {
-
-// Options with the hidden width that a 0 stands for.
-FeedForwardOptions checked(FeedForwardOptions options) {
+FeedForwardOptions layers::checked(FeedForwardOptions options) {
   layers::at_least(1, layers::kFeedForwardName, "width", options.width);
   if (options.hidden_width == 0 && __builtin_mul_overflow(4, options.width, &options.hidden_width)) {
     throw OutOfMemory(std::string(layers::kFeedForwardName) + " of width " + std::to_string(options.width), SIZE_MAX);
@@ -27,10 +25,8 @@ FeedForwardOptions checked(FeedForwardOptions options) {
   return options;
 }
 
-}  // namespace
-
 FeedForward::FeedForward(const FeedForwardOptions& options)
-    : options_(checked(options)),
+    : options_(layers::checked(options)),
       linear1_(options_.width, options_.hidden_width, options_.bias),
       linear2_(options_.hidden_width, options_.width, options_.bias) {}
 

@@ -1,5 +1,6 @@
 #include "headlight/layers/multi_head_attention.h"
 
+#include "layers/checked_options.h"
 #include "layers/initializer.h"
 #include "layers/layer_names.h"
 #include "layers/parameter_list.h"
@@ -9,10 +10,7 @@
 
 namespace headlight {
 
-namespace {
-
-// Options with every 0 that stands for another size replaced by it.
-MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
+MultiHeadAttentionOptions layers::checked(MultiHeadAttentionOptions options) {
   layers::at_least(1, layers::kMultiHeadAttentionName, "width", options.width);
   layers::at_least(1, layers::kMultiHeadAttentionName, "heads", options.heads);
   options.key_value_heads = layers::given_or(options.key_value_heads, options.heads);
@@ -45,10 +43,8 @@ MultiHeadAttentionOptions checked(MultiHeadAttentionOptions options) {
   return options;
 }
 
-}  // namespace
-
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
-    : options_(checked(options)), output_(merged_columns(), options_.width, options_.bias) {
+    : options_(layers::checked(options)), output_(merged_columns(), options_.width, options_.bias) {
   for (const Group group : matrices()) {
     const bool is_keys = group == kKey || group == kKeyValue;
     const std::int64_t columns = is_keys ? options_.key_width : group == kValue ? options_.value_width : options_.width;

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "headlight/layers/transformer.h"
@@ -71,8 +74,12 @@ struct LayerHeads {
 // layers.N.* of TransformerEncoderLayer.
 class HEADLIGHT_API Encoder : public Layer {
  public:
-  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory.
+  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory. An encoder that was moved from may be
+  // assigned to, or destroyed.
   explicit Encoder(const EncoderOptions& options);
+  Encoder(Encoder&&) noexcept;
+  Encoder& operator=(Encoder&&) noexcept;
+  ~Encoder() override;
 
   // hidden [N, E]. The rows of a sequence have the same bits whatever stands beside it. Each of the two lists names a
   // layer at most once; what they ask for lies apart from hidden and from each other.
@@ -103,26 +110,14 @@ class HEADLIGHT_API Encoder : public Layer {
   void make_gradients(bool wanted) override;
 
  private:
-  struct Buffers;
+  struct State;
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Encoder"; }
   void check(const EncoderInput& input, const View<float, 2>& hidden, std::span<const LayerProbabilities> probabilities,
              std::span<const LayerHeads> heads) const;
-  [[nodiscard]] TrainingStep step_of(const TrainingStep& step, std::int64_t layer) const noexcept;
-  [[nodiscard]] TransformerEncoderLayer::Kept kept_of(const EncoderInput& input, const SavedState& saved,
-                                                      const TrainingStep& step, std::int64_t layer,
-                                                      std::byte* memory) const;
-  void segment_backward(Engine& engine, const EncoderInput& input, const SavedState& saved, View<const float, 3> x,
-                        View<float, 3> gradient, std::int64_t first, std::int64_t end, HeadVisitor* visitor);
-  void embed_tokens(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const;
-  [[nodiscard]] bool has_stored_tables() const noexcept;
 
   EncoderOptions options_;
-  WeightMatrix word_embeddings_;
-  WeightMatrix position_embeddings_;
-  WeightMatrix token_type_embeddings_;
-  LayerNorm norm_;
-  std::vector<TransformerEncoderLayer> layers_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace headlight

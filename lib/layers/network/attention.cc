@@ -7,7 +7,6 @@
 #include "headlight/head_rows.h"
 #include "headlight/normalization.h"
 #include "layers/heads.h"
-#include "layers/layer_names.h"
 #include "layers/network/operations.h"
 #include "layers/network/row_space.h"
 #include "layers/rows.h"
@@ -32,7 +31,7 @@ MutableTypedView<4> one_sample_of_heads(const MutableTypedView<2>& rows, std::in
 class VisitedRows {
  public:
   VisitedRows(const GraphCall& call, std::int64_t columns, bool is_needed)
-      : call_(call), shape_({call.tokens(), columns}), memory_(call.engine(), is_needed ? bytes() : 0, kNetworkName) {}
+      : call_(call), shape_({call.tokens(), columns}), memory_(call.engine(), is_needed ? bytes() : 0, call.name()) {}
 
   [[nodiscard]] MutableTypedView<2> widened(const TypedView<2>& heads) const {
     return converted(heads, NumberType::float32, memory_.data());

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "layers/handed_on.h"
-#include "layers/layer_names.h"
 #include "layers/product.h"
 #include "layers/rows.h"
 #include "ops/check.h"
@@ -20,7 +19,7 @@ NumberType type_of(const Value& value, const Engine& engine) noexcept {
                                 : handed_to_product(engine, from, product_type(*handed_on.to));
 }
 
-void BufferPlan::make(const OperationList& list) {
+void BufferPlan::make(const OperationList& list, std::string_view name) {
   values_.resize(list.values().size());
   find_output_chain(list);
   std::vector<std::vector<int>> ending(static_cast<std::size_t>(list.size()));  // values, by their last operation
@@ -36,7 +35,7 @@ void BufferPlan::make(const OperationList& list) {
   }
   find_buffers_apart(list);
   if (buffers_.size() > BufferPlaces::kMost) {
-    ops::fail(kNetworkName, "values need ", buffers_.size(), " buffers, expected at most ", BufferPlaces::kMost);
+    ops::fail(name, "values need ", buffers_.size(), " buffers, expected at most ", BufferPlaces::kMost);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "layers/network/operation_list.h"
@@ -21,7 +22,7 @@ struct ValuePlace {
 class BufferPlan {
  public:
   // Throws std::invalid_argument for a network whose values need more than BufferPlaces::kMost buffers.
-  void make(const OperationList& list);
+  void make(const OperationList& list, std::string_view name);
 
   [[nodiscard]] const ValuePlace& of(int value) const noexcept { return values_[static_cast<std::size_t>(value)]; }
   [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine,

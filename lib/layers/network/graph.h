@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,10 @@ namespace headlight::layers {
 
 class Graph {
  public:
-  // Without memory for parameters nothing can be computed.
-  explicit Graph(bool has_memory = true) noexcept : parameters_(has_memory) {}
+  // `name` is that of the layer, in messages. Without memory for parameters nothing can be computed.
+  explicit Graph(std::string_view name, bool has_memory = true) : parameters_(name, has_memory) {}
+
+  [[nodiscard]] std::string_view name() const noexcept { return parameters_.name(); }
 
   // What parts add to, until finish(): its last operation's output is the network's.
   [[nodiscard]] Parameters& parameters() noexcept { return parameters_; }
@@ -35,12 +38,11 @@ class Graph {
   void finish();
 
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const LayerOutputs& outputs) const;
-  // The same in training, keeping kept_bytes() for backward().
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const GraphTraining& training) const;
-  void backward(Engine& engine, const EncoderInput& input, const GraphTraining& training,
-                View<const float, 2> hidden_gradient);
-  [[nodiscard]] std::size_t kept_bytes(Engine& engine, const EncoderInput& input, std::int64_t tokens,
-                                       const GraphTraining& training) const;
+  // The same in training; `saved` begins a pass with it, whose commit() is the caller's.
+  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+               const TrainingStep& step) const;
+  void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
+                View<const float, 2> hidden_gradient, HeadVisitor* visitor);
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 
@@ -74,6 +76,9 @@ class Graph {
   template <class Function>
   void for_each_size(const OperationRange& some, bool is_run, std::int64_t tokens, Function function) const;
   void run_forward(GraphCall call, const OperationRange& some) const;
+  [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
+  [[nodiscard]] std::size_t kept_bytes(Engine& engine, const EncoderInput& input, std::int64_t tokens,
+                                       const GraphTraining& training) const;
   // What is kept whether blocks are computed again or not; what those blocks keep, and lending them memory for it.
   [[nodiscard]] std::size_t throughout_bytes(const GraphCall& call) const;
   [[nodiscard]] std::size_t bytes_of(const GraphCall& call, const Blocks& blocks) const;

@@ -19,6 +19,8 @@ GraphCall::GraphCall(Engine& engine, const Graph& graph, const EncoderInput& inp
       plan_(training == nullptr ? nullptr : &graph.training(*training)),
       outputs_(outputs) {}
 
+std::string_view GraphCall::name() const noexcept { return graph_.name(); }
+
 // Where the next block's input is.
 std::byte* GraphCall::output_of_block(int block) const noexcept {
   const std::size_t bytes = plan_->output().bytes(tokens());

@@ -1,9 +1,9 @@
 // Both passes of training.
 #include <algorithm>
 
-#include "layers/layer_names.h"
 #include "layers/network/graph.h"
 #include "layers/rows.h"
+#include "layers/segments.h"
 #include "ops/rows/scale.h"
 #include "runtime/parallel.h"
 
@@ -50,11 +50,22 @@ std::size_t Graph::kept_bytes(Engine& engine, const EncoderInput& input, std::in
   return throughout_bytes(call) + (training.segment > 0 ? 0 : bytes_of(call, {0, static_cast<int>(blocks())}));
 }
 
-void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
-                    const GraphTraining& training) const {
+GraphTraining Graph::training_of(const SavedState& saved, const TrainingStep& step) const noexcept {
+  const auto count = static_cast<std::int64_t>(blocks());
+  return {.step = step,
+          .activations = saved.activations(),
+          .attention = &saved.attention(),
+          .segment = segment_length(saved.checkpoint(), saved.k(), count),
+          .kept = saved.data()};
+}
+
+void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+                    const TrainingStep& step) const {
+  GraphTraining training = training_of(saved, step);
+  training.kept = saved.begin(kept_bytes(engine, input, hidden.extent(0), training));
   const TrainingPlan& plan = this->training(training);
   const BufferPlaces buffers = buffers_.places(operations_, plan, training.activations, hidden.extent(0));
-  const runtime::Scratch memory(engine, buffers.throughout, kNetworkName);
+  const runtime::Scratch memory(engine, buffers.throughout, name());
   GraphCall call(engine, *this, input, hidden, buffers, &training, {});
   call.memory().buffers = memory.data();
   const int count = static_cast<int>(blocks());
@@ -66,7 +77,7 @@ void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hi
   std::size_t of_block = 0;
   for (int block = 0; block < count; ++block) of_block = std::max(of_block, bytes_of(call, {block, block + 1}));
   const std::size_t outputs = training.segment == 1 ? 0 : 2 * plan.output().bytes(hidden.extent(0));
-  const runtime::Scratch again(engine, of_block + outputs, kNetworkName);
+  const runtime::Scratch again(engine, of_block + outputs, name());
   call.memory().outputs = again.data() + of_block;
   call.memory().outputs_take_turns = true;
   int done = 0;
@@ -90,7 +101,7 @@ void Graph::run_backward(GraphCall call, const OperationRange& some) const {
     while (pieces == nullptr && first > some.first && operations_.pieces_of(first - 1) == nullptr) --first;
     const Staying staying = pieces == nullptr ? Staying::apart : Staying::local;
     const std::int64_t rows = pieces == nullptr ? call.tokens() : rows_at_once(call.tokens());
-    const runtime::Scratch memory(call.engine(), plan.gradients(staying).bytes(rows), kNetworkName);
+    const runtime::Scratch memory(call.engine(), plan.gradients(staying).bytes(rows), name());
     gradients[static_cast<std::size_t>(staying)] = memory.data();
     if (pieces != nullptr) {
       run_pieces_backward(call, {first, end});
@@ -139,7 +150,7 @@ void Graph::run_segment_backward(GraphCall call, const Blocks& some) const {
   const TrainingPlan& plan = training(call.training());
   const std::size_t values = bytes_of(call, some);
   const std::size_t outputs = static_cast<std::size_t>(some.end - some.first - 1) * plan.output().bytes(call.tokens());
-  const runtime::Scratch memory(call.engine(), values + outputs, kNetworkName);
+  const runtime::Scratch memory(call.engine(), values + outputs, name());
   lend(call, some, memory.data());
   call.memory().outputs = memory.data() + values;
   const std::vector<OperationRange>& ranges = operations_.blocks();
@@ -163,18 +174,20 @@ bool Graph::writes_output_again(const TrainingPlan& plan) const noexcept {
   return false;
 }
 
-void Graph::backward(Engine& engine, const EncoderInput& input, const GraphTraining& training,
-                     View<const float, 2> hidden_gradient) {
+void Graph::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
+                     View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
+  GraphTraining training = training_of(saved, saved.call().step);
+  training.visitor = visitor;
   const std::int64_t tokens = hidden_gradient.extent(0), width = hidden_gradient.extent(1);
   const TrainingPlan& plan = this->training(training);
-  const runtime::Scratch gradients(engine, plan.gradients(Staying::throughout).bytes(tokens), kNetworkName);
+  const runtime::Scratch gradients(engine, plan.gradients(Staying::throughout).bytes(tokens), name());
   const bool keeps = training.segment == 0 || blocks() == 0;
   // What blocks that are computed again take, and where they put what was the output.
   BufferPlaces buffers;
   if (!keeps) buffers = buffers_.places(operations_, plan, training.activations, tokens);
   const RowSpace row(width, NumberType::float32);
-  const runtime::Scratch output(engine, !keeps && writes_output_again(plan) ? row.bytes(tokens) : 0, kNetworkName);
-  const runtime::Scratch memory(engine, buffers.throughout, kNetworkName);
+  const runtime::Scratch output(engine, !keeps && writes_output_again(plan) ? row.bytes(tokens) : 0, name());
+  const runtime::Scratch memory(engine, buffers.throughout, name());
   const View<float, 2> hidden(reinterpret_cast<float*>(output.data()), {tokens, width}, {row_distance(width), 1});
   GraphCall call(engine, *this, input, hidden, buffers, &training, {});
   call.memory().buffers = memory.data();

@@ -43,7 +43,7 @@ void MergeOperation::forward(const GraphCall& call, const RowRange& rows) const 
     if (scaled) ops::scale_rows(call.engine(), y, 1.0f, {}, scaled);
     return;
   }
-  const runtime::Scratch memory(call.engine(), bytes_of_weights(rows.count, heads_), kNetworkName);
+  const runtime::Scratch memory(call.engine(), bytes_of_weights(rows.count, heads_), call.name());
   const View<float, 2> by = weights(call, rows, memory.data());
   ops::weigh_heads(call.engine(), heads, by, y);
   if (scaled) ops::scale_heads(call.engine(), heads, by, scaled);
@@ -58,7 +58,7 @@ void MergeOperation::backward(const GraphCall& call, const RowRange& rows) {
                                     heads_gradient, by_gradient);
   }
   const std::size_t bytes = bytes_of_weights(rows.count, heads_);
-  const runtime::Scratch memory(call.engine(), 2 * bytes, kNetworkName);
+  const runtime::Scratch memory(call.engine(), 2 * bytes, call.name());
   const View<float, 2> by = weights(call, rows, memory.data());
   if (logits_ != nullptr) {
     // Each row has its own part in the gradient of logits that all share.
@@ -81,7 +81,7 @@ std::size_t MergeOperation::workspace_bytes(const Engine&, std::int64_t rows) co
 }
 
 void MergeOperation::reserve(Engine& engine, std::int64_t rows) const {
-  const runtime::Scratch memory(engine, workspace_bytes(engine, rows), kNetworkName);
+  const runtime::Scratch memory(engine, workspace_bytes(engine, rows), kMultiHeadAttentionName);
 }
 
 }  // namespace headlight::layers

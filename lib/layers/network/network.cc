@@ -12,7 +12,6 @@
 #include "layers/network/parts.h"
 #include "layers/row_visitor.h"
 #include "layers/saved_state.h"
-#include "layers/segments.h"
 #include "layers/sizes.h"
 #include "ops/check.h"
 
@@ -38,18 +37,8 @@ class HeadsOfNetwork final : public layers::HeadShapes {
 struct Network::State {
   NetworkSpec spec;
   bool turns = false;  // whether any block turns its heads
-  layers::Graph graph;
+  layers::Graph graph{layers::kNetworkName};
   layers::Logits logits;
-
-  // A step that keeps what it keeps in that memory.
-  [[nodiscard]] layers::GraphTraining training(const SavedState& saved, const TrainingStep& step) const noexcept {
-    const auto blocks = static_cast<std::int64_t>(spec.blocks.size());
-    return {.step = step,
-            .activations = saved.activations(),
-            .attention = &saved.attention(),
-            .segment = layers::segment_length(saved.checkpoint(), saved.k(), blocks),
-            .kept = saved.data()};
-  }
 };
 
 Network::Network(const NetworkSpec& spec) : state_(std::make_unique<State>()) {
@@ -59,7 +48,7 @@ Network::Network(const NetworkSpec& spec) : state_(std::make_unique<State>()) {
 }
 
 std::vector<ParameterShape> Network::parameter_shapes(const NetworkSpec& spec) {
-  layers::Graph graph(false);
+  layers::Graph graph(layers::kNetworkName, false);
   static_cast<void>(layers::add_network(graph, layers::checked(spec)));
   return graph.parameters().shapes();
 }
@@ -119,10 +108,8 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   check(input, "hidden", hidden, layers::rows_of_x(saved.attention()));
   ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
   check_shards(saved);
-  const layers::GraphTraining training = state_->training(saved, step);
   const std::int64_t tokens = hidden.extent(0);
-  static_cast<void>(saved.begin(state_->graph.kept_bytes(engine, input, tokens, training)));
-  if (tokens > 0) state_->graph.forward(engine, input, hidden, state_->training(saved, step));
+  state_->graph.forward(engine, input, hidden, saved, step);
   SavedState::Call done = {.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}, .step = step};
   done.options[0].query_offsets = input.offsets;
   saved.commit(done);
@@ -137,11 +124,7 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
     ops::fail(layers::kNetworkName, "offsets are others than those of the forward pass, expected the same");
   }
   state_->graph.parameters().check_training();
-  if (tokens > 0) {
-    layers::GraphTraining training = state_->training(saved, saved.call().step);
-    training.visitor = visitor;
-    state_->graph.backward(engine, input, training, hidden_gradient);
-  }
+  state_->graph.backward(engine, input, saved, hidden_gradient, visitor);
 }
 
 // Sums of gradients that attention makes, and turns by the length of a sequence, know no shards.

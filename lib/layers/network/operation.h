@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,7 @@ class GraphCall {
             const BufferPlaces& places, const GraphTraining* training, const LayerOutputs& outputs) noexcept;
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] std::string_view name() const noexcept;  // of the layer
   [[nodiscard]] const EncoderInput& input() const noexcept { return input_; }
   [[nodiscard]] std::int64_t tokens() const noexcept { return hidden_.extent(0); }
   [[nodiscard]] bool is_training() const noexcept { return training_ != nullptr; }

@@ -70,7 +70,6 @@ void OperationList::find_local_values() {
       Value& value = value_of((*this)[number].output());
       if (value.last_use >= run.end || taken_value(number) >= 0) continue;
       value.is_local = true;
-      widest_local_ = std::max(widest_local_, value.columns);
     }
   }
 }
@@ -82,6 +81,7 @@ void OperationList::find_local_gradients() {
       Value& value = value_of((*this)[number].output());
       // The last of all has its gradient from outside.
       value.has_local_gradient = value.last_use < pieces.end && number + 1 < size();
+      if (value.has_local_gradient) widest_in_pieces_ = std::max(widest_in_pieces_, value.columns);
     }
   }
 }
@@ -132,7 +132,7 @@ int OperationList::end_of_use(const Value& value) const noexcept {
 }
 
 std::int64_t OperationList::rows_at_once(std::int64_t tokens) const noexcept {
-  return layers::rows_at_once(tokens, widest_local_);
+  return layers::rows_at_once(tokens, widest_in_pieces_);
 }
 
 }  // namespace headlight::layers

@@ -67,7 +67,7 @@ class OperationList {
   std::vector<OperationRange> blocks_;
   std::vector<int> run_of_;  // of each operation, −1: none
   std::vector<int> pieces_of_;
-  std::int64_t widest_local_ = 1;
+  std::int64_t widest_in_pieces_ = 1;
 };
 
 }  // namespace headlight::layers

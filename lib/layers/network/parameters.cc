@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "layers/initializer.h"
-#include "layers/layer_names.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
 #include "layers/sizes.h"
@@ -13,7 +12,7 @@ namespace headlight::layers {
 
 MatrixParameter& Parameters::add_matrix(std::int64_t columns, std::vector<NamedRows> parts, bool is_table) {
   const std::int64_t rows = parts.back().rows.first + parts.back().rows.count;
-  const auto shape = matrix_shape(kNetworkName, parts.front().name, rows, columns);
+  const auto shape = matrix_shape(name_, parts.front().name, rows, columns);
   WeightMatrix matrix = has_memory_ ? WeightMatrix(shape) : WeightMatrix();
   MatrixParameter& made =
       matrices_.emplace_back(MatrixParameter{std::move(matrix), columns, std::move(parts), is_table});
@@ -23,7 +22,7 @@ MatrixParameter& Parameters::add_matrix(std::int64_t columns, std::vector<NamedR
 
 VectorParameter& Parameters::add_vector(std::vector<NamedRows> parts, float first_value) {
   const std::int64_t size = parts.back().rows.first + parts.back().rows.count;
-  const auto shape = vector_shape(kNetworkName, parts.front().name, size);
+  const auto shape = vector_shape(name_, parts.front().name, size);
   Tensor<float, 1> values = has_memory_ ? Tensor<float, 1>(shape) : Tensor<float, 1>();
   for (float& value : values) value = first_value;
   VectorParameter& made = vectors_.emplace_back(VectorParameter{std::move(values), {}, std::move(parts), first_value});
@@ -50,7 +49,7 @@ void Parameters::append_to(const std::string& prefix, std::vector<ParameterPlace
 std::vector<ParameterShape> Parameters::shapes() const {
   std::vector<ParameterShape> all;
   for (const Parameter& parameter : order_) {
-    for (const NamedRows& part : parameter.matrix != nullptr ? parameter.matrix->parts : parameter.vector->parts) {
+    for (const NamedRows& part : parameter.parts()) {
       std::vector<std::int64_t> shape = {part.rows.count};
       if (parameter.matrix != nullptr) shape.push_back(parameter.matrix->columns);
       all.push_back({part.name, std::move(shape)});
@@ -103,6 +102,6 @@ void Parameters::make_gradients(bool wanted) {
   for (VectorParameter& parameter : vectors_) layers::make_gradient(wanted, parameter.values, parameter.gradient);
 }
 
-void Parameters::check_training() { layers::check_training(kNetworkName, matrices_.front().matrix.gradient()); }
+void Parameters::check_training() { layers::check_training(name_, matrices_.front().matrix.gradient()); }
 
 }  // namespace headlight::layers

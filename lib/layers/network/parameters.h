@@ -5,6 +5,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headlight/layers/layer.h"
@@ -44,7 +45,9 @@ struct VectorParameter {
 class Parameters {
  public:
   // Without memory there are names and shapes alone.
-  explicit Parameters(bool has_memory) noexcept : has_memory_(has_memory) {}
+  Parameters(std::string_view name, bool has_memory) : name_(name), has_memory_(has_memory) {}
+  // Of the layer that they are of.
+  [[nodiscard]] std::string_view name() const noexcept { return name_; }
 
   // What is added stays where it is. Throw OutOfMemory.
   MatrixParameter& add_matrix(std::int64_t columns, std::vector<NamedRows> parts, bool is_table = false);
@@ -55,6 +58,20 @@ class Parameters {
   // What is added from here on gets the first values that it had with one more parameter before it.
   void skip_first_values() noexcept { ++order_.back().skipped; }
 
+  // One of the two.
+  struct Parameter {
+    MatrixParameter* matrix;
+    VectorParameter* vector;
+    int turn;
+    int skipped;  // how many of what follows are not there
+
+    [[nodiscard]] const std::vector<NamedRows>& parts() const noexcept {
+      return matrix != nullptr ? matrix->parts : vector->parts;
+    }
+  };
+  // In which they were added.
+  [[nodiscard]] const std::vector<Parameter>& all() const noexcept { return order_; }
+
   void append_to(const std::string& prefix, std::vector<ParameterPlace>& list);
   [[nodiscard]] std::vector<ParameterShape> shapes() const;
   void initialize_from(Initializer& initializer);
@@ -64,21 +81,14 @@ class Parameters {
   void check_training();
 
  private:
-  // One of the two.
-  struct Parameter {
-    MatrixParameter* matrix;
-    VectorParameter* vector;
-    int turn;
-    int skipped;  // how many of what follows are not there
-  };
-
   void add(MatrixParameter* matrix, VectorParameter* vector);
   static void initialize(Initializer& initializer, const Parameter& parameter);
 
+  std::string_view name_;
   bool has_memory_;
   std::deque<MatrixParameter> matrices_;
   std::deque<VectorParameter> vectors_;
-  std::vector<Parameter> order_;  // in which they were added
+  std::vector<Parameter> order_;
   int turn_ = 0;
 };
 

@@ -3,7 +3,6 @@
 #include "headlight/gate.h"
 #include "headlight/gemm.h"
 #include "headlight/normalization.h"
-#include "layers/layer_names.h"
 #include "layers/network/operations.h"
 #include "layers/parameter_list.h"
 #include "layers/product.h"
@@ -48,7 +47,7 @@ void ProductOperation::backward(const GraphCall& call, const RowRange& rows) {
   const Dropout dropout = call.dropout(epilogue_.dropout);
   runtime::ScratchLayout layout;
   if (dropout.probability > 0 && input(1)) layout.add<float>(rows.count, row_distance(output().columns));
-  const runtime::Scratch memory(call.engine(), layout.bytes(), kNetworkName);
+  const runtime::Scratch memory(call.engine(), layout.bytes(), call.name());
   const MutableTypedView<2> x_gradient = call.typed_gradient(input(0), rows);
   multiply_backward(call.engine(), type(call),
                     {.x = call.at(input(0), rows),
