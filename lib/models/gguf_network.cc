@@ -10,6 +10,7 @@
 
 #include "files/json_value.h"
 #include "headlight/models/errors.h"
+#include "models/describe.h"
 #include "models/families/config_values.h"
 #include "models/families/family_weights.h"
 #include "models/families/tables.h"
@@ -322,9 +323,9 @@ void read_gguf_vectors(const GgufMetadata& metadata, GgufFile& file, ModelOption
     const std::string weight = name + ".weight";
     if (file.find(weight) == nullptr) continue;
     const WeightView view = file.float32(weight);
-    if (view.shape.size() != 2 || view.shape[1] != before) {
-      throw FileError(file.path(), "tensor " + in_quotes(weight) + " does not have the " + std::to_string(before) +
-                                       " columns of the vector before it");
+    if (view.shape.size() != 2 || view.shape[0] < 1 || view.shape[1] != before) {
+      throw FileError(file.path(), "tensor " + in_quotes(weight) + " has shape " + describe(view.shape) +
+                                       ", expected rows of " + std::to_string(before) + ", the width before it");
     }
     before = view.shape[0];
     into.vector_layers.push_back(

@@ -182,6 +182,26 @@ TEST(WeightsMemory, LoadsAndPacksWithoutACopy) {
   }
 }
 
+// What is lent is written from where it lies, and read a row at a time where another type is asked for.
+TEST(WeightsMemory, SavesWithoutACopy) {
+  if (!test::kLimits) GTEST_SKIP() << "a sanitizer's addresses";
+  const std::int64_t rows = 2048, columns = 8192;
+  const ScratchFolder folder;
+  for (const NumberType stored : {NumberType::int4, NumberType::bfloat16}) {
+    const std::string path = sparse_file(folder, stored, rows, columns);
+    SafetensorsFile file(path);
+    Linear layer(columns, rows, false);
+    layer.load({{"weight", file.stored("weight")}});
+    const std::int64_t before = test::status_bytes("RssAnon");
+    write_safetensors_as_stored(folder.path("as it is"), layer.weights_as_stored());
+    write_safetensors(folder.path("bfloat16"), layer.weights_as_stored(), {}, NumberType::bfloat16);
+    EXPECT_LE(test::status_bytes("RssAnon") - before, std::int64_t{4} << 20) << name(stored);
+    // But for the header's spaces, the same bytes.
+    EXPECT_LE(std::filesystem::file_size(folder.path("as it is")), std::filesystem::file_size(path) + 64);
+    EXPECT_EQ(SafetensorsFile(folder.path("as it is")).find("weight")->dtype, file.find("weight")->dtype);
+  }
+}
+
 // Seven billion weights are there before any of them is read, and a model that computes holds its panels alone.
 TEST(WeightsMemory, AModelOfSevenBillionWeightsIsLentItsFiles) {
   if (!test::kLimits) GTEST_SKIP() << "a sanitizer's addresses";
