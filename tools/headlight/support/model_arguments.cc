@@ -22,9 +22,10 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
   inputs = accepted;
   const bool optional = accepted == Inputs::texts;
   command
-      .add_option("--model", model,
-                  std::string("Folder with config.json, model.safetensors, vocab.txt or tokenizer.json") +
-                      (optional ? "; default: the demonstration model" : ""))
+      .add_option(
+          "--model", model,
+          std::string("Folder with config.json, model.safetensors, vocab.txt or tokenizer.json, or a GGUF file") +
+              (optional ? "; default: the demonstration model" : ""))
       .type_name("DIR")
       .check(file_name())
       .required(!optional);
