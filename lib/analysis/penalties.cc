@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -239,23 +240,49 @@ void DiversityPenalty::add(Engine& engine, View<const float, 2> weight, std::int
   }
 }
 
+namespace {
+
+// Rows of a parameter that heads project by, and the rows that all query heads have.
+struct ProjectionRows {
+  std::int64_t first;
+  std::int64_t rows;
+  std::int64_t of_query;
+};
+
+// W_Q and W_K of a parameter; of none, nothing. Heads of keys are as high as those of queries, but may be fewer.
+std::vector<ProjectionRows> projections_of(const Parameter& parameter, std::span<const Parameter> all) {
+  const std::string_view name = parameter.name;
+  const std::int64_t rows = parameter.shape[0];
+  if (name.ends_with("in_proj_weight")) {
+    const std::int64_t width = parameter.shape[1];
+    return {{0, width, width}, {width, (rows - width) / 2, width}};
+  }
+  constexpr std::string_view kKey = "attention.key.weight";
+  if (name.ends_with(kKey)) {
+    const std::string query = std::string(name.substr(0, name.size() - kKey.size())) + "attention.query.weight";
+    for (const Parameter& other : all) {
+      if (other.name == query) return {{0, rows, other.shape[0]}};
+    }
+  }
+  for (const std::string_view one : {"q_proj_weight", "k_proj_weight", "attention.query.weight"}) {
+    if (name.ends_with(one)) return {{0, rows, rows}};
+  }
+  return {};
+}
+
+}  // namespace
+
 void DiversityPenalty::add(Engine& engine, std::span<const Parameter> parameters) {
   if (weights_.subspaces == 0 && weights_.orthogonality == 0) return;
   for (const Parameter& parameter : parameters) {
-    const bool packed = parameter.name.ends_with("in_proj_weight");
-    if (!packed && !parameter.name.ends_with("q_proj_weight") && !parameter.name.ends_with("k_proj_weight")) continue;
-    if (parameter.gradient.size() != parameter.values.size()) {
-      ops::fail("DiversityPenalty", parameter.name + " has no gradient, expected a layer in training");
-    }
-    const std::int64_t width = parameter.shape[1];
-    // Rows of W_Q, then as many of W_K as of W_V: those of some heads, each as high as one of W_Q.
-    const std::int64_t query_rows = packed ? width : parameter.shape[0];
-    const std::int64_t key_rows = packed ? (parameter.shape[0] - width) / 2 : 0;
-    for (const auto& [first, rows] : {std::pair{std::int64_t{0}, query_rows}, {query_rows, key_rows}}) {
+    for (const auto& [first, rows, of_query] : projections_of(parameter, parameters)) {
+      if (parameter.gradient.size() != parameter.values.size()) {
+        ops::fail("DiversityPenalty", parameter.name + " has no gradient, expected a layer in training");
+      }
       if (rows == 0) continue;
+      const std::int64_t width = parameter.shape[1];
       const std::array<std::int64_t, 2> shape = {rows, width};
-      const std::int64_t heads = packed ? heads_ * rows / width : heads_;
-      add(engine, {parameter.values.data() + first * width, shape}, heads,
+      add(engine, {parameter.values.data() + first * width, shape}, heads_ * rows / of_query,
           {parameter.gradient.data() + first * width, shape});
     }
   }

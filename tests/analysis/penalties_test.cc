@@ -1,4 +1,5 @@
 // What training may ask of heads: each term's gradient against differences of its twin, and what following it does.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -6,6 +7,7 @@
 #include "headlight/analysis/diversity.h"
 #include "headlight/analysis/similarity.h"
 #include "headlight/layers/encoder.h"
+#include "headlight/layers/network.h"
 #include "reference/heads.h"
 #include "support/compare.h"
 #include "support/gradient_check.h"
@@ -165,6 +167,75 @@ TEST_P(PenaltiesTest, FindTheirParametersInAnEncoder) {
   encoder.set_training(false);
   EXPECT_NE(test::refusal([&] { penalty.add(engine, encoder.parameters()); }), "");
   EXPECT_NE(test::refusal([] { DiversityPenalty(2, 3, {.disagreement = -1}); }), "");
+}
+
+NetworkSpec network_of_groups() {
+  BlockSpec block;
+  block.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 3};
+  block.feed_forward.hidden_width = 5;
+  return {.width = 10, .embedding = {.vocabulary = 5}, .blocks = {block, block}};
+}
+
+// Of four heads of queries and two of keys.
+TEST_P(PenaltiesTest, FindTheirParametersInANetwork) {
+  Engine engine(options());
+  Network network(network_of_groups());
+  network.initialize(4);
+  network.set_training(true);
+  const std::vector<Parameter> parameters = network.parameters();
+  DiversityPenalty penalty(2, 4, {.subspaces = 0.3, .orthogonality = 0.7});
+  penalty.add(engine, parameters);
+  double expected = 0;
+  for (const Parameter& parameter : parameters) {
+    const bool is_query = parameter.name.ends_with("attention.query.weight");
+    if (!is_query && !parameter.name.ends_with("attention.key.weight")) {
+      for (const float number : parameter.gradient) ASSERT_EQ(number, 0.0f) << parameter.name;
+      continue;
+    }
+    const std::int64_t heads = is_query ? 4 : 2, pairs = heads * heads - heads;
+    Tensor<double, 2> twin({heads * 3, 10});
+    std::copy(parameter.values.begin(), parameter.values.end(), twin.begin());
+    const auto value = [&] {
+      return (0.3 * reference::subspace_penalty(twin, heads) +
+              0.7 * reference::orthogonality_penalty({twin.data(), {heads, 30}})) /
+             static_cast<double>(pairs) / 4;
+    };
+    expected += value();
+    EXPECT_TRUE(gradient_agrees(twin.data(), parameter.gradient.data(), twin.size(), value, kCheck)) << parameter.name;
+  }
+  EXPECT_NEAR(penalty.take(), expected, 1e-6);
+}
+
+// What a network shows on the way back are the heads that it had on the way there.
+TEST_P(PenaltiesTest, LookAtTheHeadsOfANetwork) {
+  Engine engine(options());
+  Network network(network_of_groups());
+  network.initialize(4);
+  const std::vector<std::int64_t> ids = {3, 1, 4, 1, 0, 2}, offsets = {0, 6};
+  const EncoderInput input = {.ids = ids, .offsets = offsets};
+  Tensor<float, 2> hidden({6, 10}), gradient(hidden.shape());
+  std::vector<Tensor<float, 2>> outputs(2);
+  std::vector<LayerHeads> heads;
+  for (std::int64_t block = 0; block < 2; ++block) {
+    Tensor<float, 2>& of_block = outputs[static_cast<std::size_t>(block)] = Tensor<float, 2>({6, 12});
+    heads.push_back({.layer = block, .outputs = of_block.view()});
+  }
+  network.forward(engine, input, hidden.view(), {}, heads);
+  double expected = 0;
+  for (const Tensor<float, 2>& of_block : outputs) {
+    expected -= 0.5 / 2 * output_disagreement({of_block.data(), {6, 4, 3}}).value();
+  }
+  network.set_training(true);
+  SavedState saved;
+  network.forward(engine, input, hidden.view(), saved);
+  DiversityPenalty penalty(2, 4, {.disagreement = 0.5});
+  network.backward(engine, input, saved, gradient.view(), &penalty);
+  EXPECT_NEAR(penalty.take(), expected, 1e-6);
+  // The loss has no gradient: what there is comes of the penalty.
+  for (const Parameter& parameter : network.parameters()) {
+    if (!parameter.name.ends_with("attention.value.weight")) continue;
+    EXPECT_TRUE(std::any_of(parameter.gradient.begin(), parameter.gradient.end(), [](float g) { return g != 0; }));
+  }
 }
 
 TEST_P(PenaltiesTest, AskHeadsToDisagreeOnTheWayBack) {

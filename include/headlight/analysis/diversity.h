@@ -69,7 +69,7 @@ struct DiversityWeights {
 
 // What training may have beside its loss, so that heads part. In a step:
 //   DiversityPenalty penalty(layers, heads, weights);
-//   encoder.backward(engine, input, saved, hidden_gradient, &penalty);  // heads' outputs, on the way
+//   encoder.backward(engine, input, saved, hidden_gradient, &penalty);  // heads' outputs, on the way; or a Network's
 //   penalty.add(engine, parameters);                                     // W_Q and W_K
 //   loss += penalty.take();
 // Gradients are added to those that are there; a layer whose heads have no direction adds nothing.
@@ -79,7 +79,8 @@ class HEADLIGHT_API DiversityPenalty final : public HeadVisitor {
   DiversityPenalty(std::int64_t layers, std::int64_t heads, const DiversityWeights& weights);
 
   void visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs, View<float, 3> gradient) override;
-  // Of every parameter whose name ends in in_proj_weight, q_proj_weight or k_proj_weight.
+  // Of every parameter whose name ends in in_proj_weight, q_proj_weight or k_proj_weight, and of a Network's in
+  // attention.query.weight or attention.key.weight.
   void add(Engine& engine, std::span<const Parameter> parameters);
   // The value since the last call.
   [[nodiscard]] double take() noexcept;
