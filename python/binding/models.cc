@@ -234,7 +234,7 @@ Encoder* load(nb::handle folder, nb::handle precision) {
   const auto path = nb::steal<nb::bytes>(encoded);
   const std::string name(path.c_str(), path.size());
   const NumberType type = precision_of(kLoad, precision);
-  if (!std::filesystem::is_directory(name)) refuse_folder(name);
+  if (!name.ends_with(".gguf") && !std::filesystem::is_directory(name)) refuse_folder(name);
   const nb::gil_scoped_release released;
   return new Encoder(models::load(name, {.precision = type}), std::filesystem::absolute(name));
 }
