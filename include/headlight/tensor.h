@@ -47,10 +47,12 @@ class Tensor {
     return *this;
   }
 
-  // The elements, one after another in C order: where they begin and end, and how many there are.
+  // The elements, one after another in C order: where they begin and end, how many there are, and how far neighbours
+  // along each axis lie apart.
   [[nodiscard]] T* data() noexcept { return storage_.get(); }
   [[nodiscard]] const T* data() const noexcept { return storage_.get(); }
   [[nodiscard]] const Shape& shape() const noexcept { return view_.shape; }
+  [[nodiscard]] const Shape& strides() const noexcept { return view_.strides; }
   [[nodiscard]] std::int64_t size() const noexcept { return storage_ ? view_.size() : 0; }
   [[nodiscard]] T* begin() noexcept { return data(); }
   [[nodiscard]] T* end() noexcept { return data() + size(); }

@@ -54,11 +54,13 @@ struct AnyTypedView {
   requires(StoredNumber<std::remove_const_t<T>>&& std::is_convertible_v<T*, Pointer>)
       AnyTypedView(const View<T, Rank>& view)  // NOLINT(runtime/explicit)
       : AnyTypedView(number_type_of<std::remove_const_t<T>>, view.data, view.shape, view.strides) {}
+  // Part by part: a copy of the tensor's view, read in other pieces than it was just written in, would stall.
   template <StoredNumber T>
-  AnyTypedView(Tensor<T, Rank>& tensor) : AnyTypedView(tensor.view()) {}  // NOLINT(runtime/explicit)
+  AnyTypedView(Tensor<T, Rank>& tensor)  // NOLINT(runtime/explicit)
+      : AnyTypedView(number_type_of<T>, tensor.data(), tensor.shape(), tensor.strides()) {}
   template <StoredNumber T>
-  requires std::is_same_v<Pointer, const void*> AnyTypedView(const Tensor<T, Rank>& tensor)
-      : AnyTypedView(tensor.view()) {}  // NOLINT(runtime/explicit)
+  requires std::is_same_v<Pointer, const void*> AnyTypedView(const Tensor<T, Rank>& tensor)  // NOLINT(runtime/explicit)
+      : AnyTypedView(number_type_of<T>, tensor.data(), tensor.shape(), tensor.strides()) {}
   // A view that writes is also one that only reads.
   template <class Other>
   requires(!std::is_same_v<Other, Pointer> && std::is_convertible_v<Other, Pointer>)

@@ -154,6 +154,7 @@ TEST(TypedViews, SayWhatTheyWereMadeOf) {
   EXPECT_EQ(whole.data, tensor.data());
   EXPECT_EQ(whole.shape, tensor.shape());
   EXPECT_EQ(whole.strides, tensor.view().strides);
+  EXPECT_EQ(tensor.strides(), tensor.view().strides);
   const MutableTypedView<2> writes = View<float, 2>(nullptr, {3, 4}, {8, 1});
   EXPECT_EQ(writes.type, NumberType::float32);
   EXPECT_FALSE(writes);
