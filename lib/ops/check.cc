@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "ops/typed_check.h"
+
 namespace headlight::ops {
 
 namespace {
@@ -162,6 +164,10 @@ void fail_shape(std::string_view operation, std::string_view argument, std::span
   for (std::size_t at = wanted.find("-1"); at != std::string::npos; at = wanted.find("-1"))
     wanted.replace(at, 2, "any");
   fail(operation, argument, " has shape ", shape, ", expected ", wanted, " (", meaning, ")");
+}
+
+void fail_widened_type(std::string_view operation, std::string_view argument, NumberType type) {
+  fail(operation, argument, " has type ", type_name(type), ", expected float32, bfloat16 or float16");
 }
 
 void fail_overlap(std::string_view operation, std::string_view output, std::string_view input) {

@@ -40,11 +40,14 @@ struct Extent {
   const std::int64_t* strides = nullptr;  // in elements
   std::int32_t rank = 0;
   std::int32_t element_size = 1;
+
+  // Of a view that was checked: whether it has no elements.
+  [[nodiscard]] bool is_empty() const noexcept { return begin == end; }
 };
 
 // Whether the ranges overlap. Most views that share nothing lie so far apart.
 [[nodiscard]] inline bool ranges_overlap(const Extent& a, const Extent& b) noexcept {
-  return a.begin != a.end && b.begin != b.end && a.begin < b.end && b.begin < a.end;
+  return !a.is_empty() && !b.is_empty() && a.begin < b.end && b.begin < a.end;
 }
 
 // Of views whose ranges overlap, whether they share a byte. Views of one buffer whose elements lie between each other's
@@ -66,11 +69,11 @@ HEADLIGHT_INNER_API Extent check_view(std::string_view operation, std::string_vi
                                       std::span<const std::int64_t> strides);
 
 // A small attention takes half a microsecond, and looks at four views: those of plain sizes, whose products cannot
-// overflow, pass here. All others, and whatever must be refused, go the long way.
+// overflow, end here. 0 for all others, and for whatever must be refused: they go the long way.
 template <std::size_t kAxes>
-[[gnu::always_inline]] inline Extent check_view(std::string_view operation, std::string_view argument, const void* data,
-                                                std::size_t element_size, const std::array<std::int64_t, kAxes>& shape,
-                                                const std::array<std::int64_t, kAxes>& of_strides) {
+[[gnu::always_inline]] inline std::uintptr_t plain_end(const void* data, std::size_t element_size,
+                                                       const std::array<std::int64_t, kAxes>& shape,
+                                                       const std::array<std::int64_t, kAxes>& of_strides) noexcept {
   constexpr int kExtentBits = 15;
   constexpr int kStrideBits = 40;
   static_assert(kAxes * kExtentBits <= 60 && kExtentBits + kStrideBits + 6 < 63);
@@ -88,19 +91,15 @@ template <std::size_t kAxes>
   const std::uintptr_t end = begin + (static_cast<std::uintptr_t>(last) + 1) * element_size;
   const bool plain = (extents >> kExtentBits | strides >> kStrideBits) == 0 && begin != 0 && begin < end &&
                      (shape[kAxes - 1] == 1 || of_strides[kAxes - 1] == 1);
-  if (plain)
-    return {begin,
-            end,
-            shape.data(),
-            of_strides.data(),
-            static_cast<std::int32_t>(kAxes),
-            static_cast<std::int32_t>(element_size)};
-  return check_view(operation, argument, data, element_size, std::span<const std::int64_t>(shape),
-                    std::span<const std::int64_t>(of_strides));
+  return plain ? end : 0;
 }
 template <class T, int Rank>
 Extent check_view(std::string_view operation, std::string_view argument, const View<T, Rank>& view) {
-  return check_view(operation, argument, static_cast<const void*>(view.data), sizeof(T), view.shape, view.strides);
+  const std::uintptr_t end = plain_end(view.data, sizeof(T), view.shape, view.strides);
+  if (end != 0)
+    return {reinterpret_cast<std::uintptr_t>(view.data), end, view.shape.data(), view.strides.data(), Rank, sizeof(T)};
+  return check_view(operation, argument, static_cast<const void*>(view.data), sizeof(T),
+                    std::span<const std::int64_t>(view.shape), std::span<const std::int64_t>(view.strides));
 }
 
 [[noreturn, gnu::cold]] HEADLIGHT_INNER_API void fail_shape(std::string_view operation, std::string_view argument,

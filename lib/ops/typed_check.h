@@ -25,9 +25,11 @@ inline void check_built_type(std::string_view operation, std::string_view argume
 }
 
 // Checks that numbers of that type can be widened to float32 by themselves.
+[[noreturn, gnu::cold]] HEADLIGHT_INNER_API void fail_widened_type(std::string_view operation,
+                                                                   std::string_view argument, NumberType type);
 inline void check_widened_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::float16) return;
-  fail(operation, argument, " has type ", type_name(type), ", expected float32, bfloat16 or float16");
+  fail_widened_type(operation, argument, type);
 }
 
 // The same where kernels of their own read and write them.
@@ -56,11 +58,22 @@ inline void check_number_address(std::string_view operation, std::string_view ar
   fail(operation, argument, " lies at an address that is no multiple of a number's ", bytes_of(type), " bytes");
 }
 
+// Of any sizes. Apart from check_view(), which has no frame then.
+template <int Rank, class Pointer>
+[[gnu::noinline]] Extent check_any_view(std::string_view operation, std::string_view argument,
+                                        const AnyTypedView<Rank, Pointer>& view) {
+  check_number_address(operation, argument, view.data, view.type);
+  return check_view(operation, argument, static_cast<const void*>(view.data), bytes_of(view.type),
+                    std::span<const std::int64_t>(view.shape), std::span<const std::int64_t>(view.strides));
+}
 template <int Rank, class Pointer>
 Extent check_view(std::string_view operation, std::string_view argument, const AnyTypedView<Rank, Pointer>& view) {
-  check_number_address(operation, argument, view.data, view.type);
-  return check_view(operation, argument, static_cast<const void*>(view.data), bytes_of(view.type), view.shape,
-                    view.strides);
+  const std::size_t bytes = bytes_of(view.type);  // a power of two
+  const auto begin = reinterpret_cast<std::uintptr_t>(view.data);
+  const std::uintptr_t end = plain_end(view.data, bytes, view.shape, view.strides);
+  if (end != 0 && (begin & (bytes - 1)) == 0)
+    return {begin, end, view.shape.data(), view.strides.data(), Rank, static_cast<std::int32_t>(bytes)};
+  return check_any_view(operation, argument, view);
 }
 
 template <int Rank>

@@ -33,8 +33,10 @@ void run_on(const Executor& executor, Job& job, int workers) noexcept {
 }
 
 void run(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
+  // First what most calls that take a microsecond are.
+  if (workers <= 1 || count <= 1 || inside_task) return run_inline(count, task);
   workers = static_cast<int>(std::min<std::int64_t>({workers, engine.threads, count}));
-  if (workers <= 1 || inside_task) return run_inline(count, task);
+  if (workers <= 1) return run_inline(count, task);
   const int shares = hand_out == HandOut::in_shares ? workers : 1;
   // Asked only where threads are about to be used: a system call, which is short against a wake-up.
   if (getpid() != engine.process) return run_inline(count, task);
@@ -42,16 +44,22 @@ void run(EngineState& engine, std::int64_t count, int workers, TaskFunction task
   run_on_workers(engine, count, workers, shares, task);
 }
 
-}  // namespace
-
-void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
-  if (engine.cancellation_check == nullptr || current_cancellation != nullptr)
-    return run(engine, count, workers, task, hand_out);
+// Apart, too: calls without a check make no room for its state.
+[[gnu::noinline]] void run_until_cancelled(EngineState& engine, std::int64_t count, int workers, TaskFunction task,
+                                           HandOut hand_out) noexcept {
   Cancellation cancellation(engine.cancellation_check);
   // The rest of an operation whose last call was told to end: no worker begins before this one knows.
   if (cancellation.is_requested()) return;
   const ScopedCancellation scoped(&cancellation);
   run(engine, count, workers, task, hand_out);
+}
+
+}  // namespace
+
+void run_tasks(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
+  if (engine.cancellation_check == nullptr || current_cancellation != nullptr)
+    return run(engine, count, workers, task, hand_out);
+  run_until_cancelled(engine, count, workers, task, hand_out);
 }
 
 void throw_if_stopped(Engine& engine) {
@@ -65,6 +73,7 @@ int workers_from_here(const Engine& engine) noexcept { return inside_task ? 1 : 
 // microseconds of work on while calls follow one another, and always from some forty on (docs/history/runtime.md). The
 // answer depends on the arguments alone, not on who is awake: callers size their scratch by it.
 int workers_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept {
+  if (nanoseconds < 2 * costs::kPerWorker) return 1;  // without the quotient, which takes as long as a short row
   const auto most = static_cast<double>(std::min<std::int64_t>(engine.threads(), tasks));
   return static_cast<int>(std::max(1.0, std::min(nanoseconds / costs::kPerWorker, most)));
 }

@@ -30,11 +30,23 @@ class TaskFunction {
   void (*call_)(void*, std::int64_t, int) noexcept;
 };
 
-// Where run `run` of `runs` begins when `count` things are cut into runs of neighbours, all of them as long or, the
-// first ones, one longer. Tasks, rows of products and rows of everything else are cut by it, so that their cuts meet.
+// `count` things cut into runs of neighbours, all of them as long or, the first ones, one longer. Tasks, rows of
+// products and rows of everything else are cut so, and their cuts meet.
+struct Runs {
+  // A single run.
+  explicit constexpr Runs(std::int64_t count) noexcept : length(count) {}
+  constexpr Runs(std::int64_t count, std::int64_t runs) noexcept : length(count / runs), longer(count % runs) {}
+
+  // Where a run begins.
+  [[nodiscard]] constexpr std::int64_t first(std::int64_t run) const noexcept {
+    return run * length + (run < longer ? run : longer);
+  }
+
+  std::int64_t length;
+  std::int64_t longer = 0;
+};
 [[nodiscard]] constexpr std::int64_t first_of_run(std::int64_t count, std::int64_t runs, std::int64_t run) noexcept {
-  const std::int64_t longer = count % runs;
-  return run * (count / runs) + (run < longer ? run : longer);
+  return Runs(count, runs).first(run);
 }
 
 enum class HandOut : std::uint8_t {

@@ -22,8 +22,9 @@ Extent check_like_a(std::string_view operation, std::string_view argument, const
   return extent;
 }
 
-inline void check_gate(std::string_view operation, const TypedView<2>& a, const TypedView<2>& b,
-                       const MutableTypedView<2>& y) {
+// Returns the addresses of y.
+inline Extent check_gate(std::string_view operation, const TypedView<2>& a, const TypedView<2>& b,
+                         const MutableTypedView<2>& y) {
   check_widened_type(operation, "a", a.type);
   const Extent a_extent = check_view(operation, "a", a);
   check_given(operation, "a", a, b.shape == a.shape);
@@ -32,6 +33,7 @@ inline void check_gate(std::string_view operation, const TypedView<2>& a, const 
   check_no_self_overlap(operation, "y", y.shape, y.strides);
   check_same_or_disjoint(operation, "y", y, y_extent, "a", a, a_extent);
   check_same_or_disjoint(operation, "y", y, y_extent, "b", b, b_extent);
+  return y_extent;
 }
 
 // Gradients are written part by part, that of a first, when a and b have been read.

@@ -12,20 +12,21 @@ namespace {
 
 constexpr std::string_view kName = "bias_backward";
 
-void check(const TypedView<2>& c_gradient, std::span<float> bias_gradient) {
+// Returns the addresses of c_gradient.
+ops::Extent check(const TypedView<2>& c_gradient, std::span<float> bias_gradient) {
   ops::check_widened_type(kName, "c_gradient", c_gradient.type);
   const ops::Extent extent = ops::check_view(kName, "c_gradient", c_gradient);
   const std::array<std::int64_t, 1> shape = {static_cast<std::int64_t>(bias_gradient.size())};
   const std::array<std::int64_t, 1> expected = {c_gradient.extent(1)};
   ops::check_shape(kName, "bias_gradient", shape, expected, "[N]");
   ops::check_disjoint(kName, "bias_gradient", ops::extent_of(bias_gradient), "c_gradient", extent);
+  return extent;
 }
 
 }  // namespace
 
 void bias_backward(Engine& engine, const TypedView<2>& c_gradient, std::span<float> bias_gradient) {
-  check(c_gradient, bias_gradient);
-  if (c_gradient.size() == 0) return;
+  if (check(c_gradient, bias_gradient).is_empty()) return;
 
   const std::int64_t columns = c_gradient.extent(1);
   const ops::RowBuffers buffers(engine, kName, columns, ops::any_narrow(c_gradient));
@@ -33,10 +34,10 @@ void bias_backward(Engine& engine, const TypedView<2>& c_gradient, std::span<flo
   ops::add_sums_over_rows(
       engine, kName, c_gradient.extent(0), columns, runtime::costs::kSumRows, std::array{bias_gradient.data()},
       [&](std::int64_t first, std::int64_t rows, const std::array<float*, 1>& partial, int worker) {
-        buffers.compute<1>(worker, {c_gradient}, {}, first, rows,
-                           [&](const ops::InputRows<1>& in, ops::OutputRows, std::int64_t, std::int64_t some) {
-                             kernel(in[0].data, in[0].stride, some, columns, partial[0]);
-                           });
+        buffers.compute(worker, {&c_gradient}, {}, first, rows,
+                        [&](const ops::InputRows& in, ops::OutputRows, std::int64_t, std::int64_t some) {
+                          kernel(in[0].data, in[0].stride, some, columns, partial[0]);
+                        });
       });
 }
 

@@ -147,11 +147,11 @@ void embed_backward(Engine& engine, const TypedView<2>& out_gradient, std::span<
     const std::int64_t count = std::min(kColumnsOfTask, columns - first);
     const TypedView<2> some(out_gradient.type, kernels::numbers_behind(out_gradient.data, first, out_gradient.type),
                             {rows, count}, out_gradient.strides);
-    buffers.compute<1>(worker, {some}, {}, 0, rows,
-                       [&](const ops::InputRows<1>& in, ops::OutputRows, std::int64_t row, std::int64_t now) {
-                         kernel(one.table.data + first, one.table.stride(0), one.ids.data() + row, in[0].data,
-                                in[0].stride, now, count);
-                       });
+    buffers.compute(worker, {&some}, {}, 0, rows,
+                    [&](const ops::InputRows& in, ops::OutputRows, std::int64_t row, std::int64_t now) {
+                      kernel(one.table.data + first, one.table.stride(0), one.ids.data() + row, in[0].data,
+                             in[0].stride, now, count);
+                    });
   });
 }
 

@@ -37,12 +37,12 @@ kernels::Rows<T> behind(const kernels::Rows<T>& rows, std::int64_t row, std::int
 void gate(Engine& engine, Activation activation, const TypedView<2>& a, const TypedView<2>& b,
           const MutableTypedView<2>& y) {
   constexpr std::string_view kName = "gate";
-  ops::check_gate(kName, a, b, y);
+  const ops::Extent y_extent = ops::check_gate(kName, a, b, y);
   ops::check_activation(kName, activation);
-  if (a.size() == 0) return;
+  if (y_extent.is_empty()) return;
 
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
-  const auto compute = [&](const ops::InputRows<2>& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
+  const auto compute = [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
     alignas(64) float activations[kTogether];
     for_parts(rows, a.extent(1), [&](std::int64_t row, std::int64_t some, std::int64_t column, std::int64_t columns) {
       const kernels::Rows<float> activated = {activations, columns};
@@ -50,7 +50,7 @@ void gate(Engine& engine, Activation activation, const TypedView<2>& a, const Ty
       kernels.multiply({activations, columns}, behind(in[1], row, column), behind(out, row, column), some, columns);
     });
   };
-  ops::for_row_buffers<2>(engine, kName, runtime::costs::kGate, {a, b}, y, compute);
+  ops::for_row_buffers(engine, kName, runtime::costs::kGate, {&a, &b}, y, compute);
 }
 
 void gate_backward(Engine& engine, Activation activation, const TypedView<2>& a, const TypedView<2>& b,

@@ -33,15 +33,15 @@ kernels::HeadRowsArguments arguments_of(const View<float, 3>::Shape& shape, cons
           .epsilon = options.epsilon};
 }
 
-// Of checked arguments.
+// Of checked arguments that have elements.
 void run(Engine& engine, std::string_view operation, const TypedView<3>& x, const MutableTypedView<3>& y,
          const HeadRowsOptions& options, bool inverse) {
-  if (x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).head_rows;
-  ops::for_row_buffers<1>(engine, operation, runtime::costs::kHeadRows, {ops::flat(x)}, ops::flat(y),
-                          [&](const ops::InputRows<1>& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
-                            kernel(arguments_of(x.shape, options, inverse, in[0], out, first, rows));
-                          });
+  const TypedView<2> from = ops::flat(x);
+  ops::for_row_buffers(engine, operation, runtime::costs::kHeadRows, {&from}, ops::flat(y),
+                       [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
+                         kernel(arguments_of(x.shape, options, inverse, in[0], out, first, rows));
+                       });
 }
 
 // Goes back through the norm of heads, of rows whose gradient is turned back first, in a buffer of its own.
@@ -60,24 +60,25 @@ class NormBackward {
 
   void operator()(int worker, std::int64_t begin, std::int64_t count, float* weight_sums,
                   float* bias_sums) const noexcept {
-    buffers_.compute<2>(worker, {ops::flat(x_), ops::flat(y_gradient_)}, ops::flat(gradients_.x), begin, count,
-                        [&](const ops::InputRows<2>& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
-                          const kernels::Rows<const float> turned = turn_back(in[1], first, rows, worker);
-                          // A head is a row of the norm.
-                          for (std::int64_t row = 0; row < rows; ++row) {
-                            norm_({.x = {in[0].row(row), x_.extent(2)},
-                                   .y_gradient = {turned.row(row), x_.extent(2)},
-                                   .residual = {nullptr, 0},
-                                   .x_gradient = {out.data == nullptr ? nullptr : out.row(row), x_.extent(2)},
-                                   .rows = x_.extent(1),
-                                   .columns = x_.extent(2),
-                                   .weight = weight_.data(),
-                                   .epsilon = options_.epsilon,
-                                   .root_mean_square = options_.norm == NormKind::rms,
-                                   .weight_gradient = weight_sums,
-                                   .bias_gradient = bias_sums});
-                          }
-                        });
+    const TypedView<2> x = ops::flat(x_), y_gradient = ops::flat(y_gradient_);
+    buffers_.compute(worker, {&x, &y_gradient}, ops::flat(gradients_.x), begin, count,
+                     [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
+                       const kernels::Rows<const float> turned = turn_back(in[1], first, rows, worker);
+                       // A head is a row of the norm.
+                       for (std::int64_t row = 0; row < rows; ++row) {
+                         norm_({.x = {in[0].row(row), x_.extent(2)},
+                                .y_gradient = {turned.row(row), x_.extent(2)},
+                                .residual = {nullptr, 0},
+                                .x_gradient = {out.data == nullptr ? nullptr : out.row(row), x_.extent(2)},
+                                .rows = x_.extent(1),
+                                .columns = x_.extent(2),
+                                .weight = weight_.data(),
+                                .epsilon = options_.epsilon,
+                                .root_mean_square = options_.norm == NormKind::rms,
+                                .weight_gradient = weight_sums,
+                                .bias_gradient = bias_sums});
+                       }
+                     });
   }
 
  private:
@@ -103,27 +104,24 @@ class NormBackward {
 
 void head_rows(Engine& engine, const TypedView<3>& x, const MutableTypedView<3>& y, const HeadRowsOptions& options) {
   constexpr std::string_view kName = "head_rows";
-  ops::check_head_rows(kName, x, y, options);
-  run(engine, kName, x, y, options, false);
+  if (!ops::check_head_rows(kName, x, y, options).is_empty()) run(engine, kName, x, y, options, false);
 }
 
 void rotate(Engine& engine, const Rotation& rotation, const TypedView<3>& x, const MutableTypedView<3>& y,
             bool inverse) {
   constexpr std::string_view kName = "rotate";
   const HeadRowsOptions options = {.rotation = rotation};
-  ops::check_head_rows(kName, x, y, options);
-  run(engine, kName, x, y, options, inverse);
+  if (!ops::check_head_rows(kName, x, y, options).is_empty()) run(engine, kName, x, y, options, inverse);
 }
 
 void head_rows_backward(Engine& engine, const TypedView<3>& x, const TypedView<3>& y_gradient,
                         const HeadRowsGradients& gradients, const HeadRowsOptions& options) {
   constexpr std::string_view kName = "head_rows_backward";
-  ops::check_head_rows_backward(kName, x, y_gradient, gradients, options);
+  if (ops::check_head_rows_backward(kName, x, y_gradient, gradients, options).is_empty()) return;
   if (options.norm == NormKind::none) {
     if (gradients.x) run(engine, kName, y_gradient, gradients.x, options, true);
     return;
   }
-  if (x.size() == 0) return;
 
   const NormBackward backward(engine, kName, x, y_gradient, gradients, options);
   const std::array<float*, 2> sums = {ops::given(gradients.weight), ops::given(gradients.bias)};

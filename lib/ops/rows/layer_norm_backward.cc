@@ -21,8 +21,9 @@ struct Norm {
 
 void norm_backward(Engine& engine, const Norm& norm, const TypedView<2>& x, const TypedView<2>& y_gradient,
                    const LayerNormGradients& gradients) {
-  ops::check_norm_backward(norm.operation, x, y_gradient, gradients, norm.weight, norm.epsilon);
-  if (x.size() == 0) return;
+  const ops::Extent x_extent =
+      ops::check_norm_backward(norm.operation, x, y_gradient, gradients, norm.weight, norm.epsilon);
+  if (x_extent.is_empty()) return;
 
   const std::int64_t columns = x.extent(1);
   // Without a gradient of x it is added to nothing, and nobody has checked it.
@@ -31,20 +32,20 @@ void norm_backward(Engine& engine, const Norm& norm, const TypedView<2>& x, cons
   const ops::NormWeight weight(engine, norm.operation, norm.weight, norm.one_plus_weight);
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).layer_norm;
   const auto compute = [&](int worker, std::int64_t first, std::int64_t rows, float* weight_sums, float* bias_sums) {
-    buffers.compute<3>(worker, {x, y_gradient, residual}, gradients.x, first, rows,
-                       [&](const ops::InputRows<3>& in, ops::OutputRows out, std::int64_t, std::int64_t some) {
-                         kernel({.x = in[0],
-                                 .y_gradient = in[1],
-                                 .residual = in[2],
-                                 .x_gradient = out,
-                                 .rows = some,
-                                 .columns = columns,
-                                 .weight = weight.data(),
-                                 .epsilon = norm.epsilon,
-                                 .root_mean_square = norm.root_mean_square,
-                                 .weight_gradient = weight_sums,
-                                 .bias_gradient = bias_sums});
-                       });
+    buffers.compute(worker, {&x, &y_gradient, &residual}, gradients.x, first, rows,
+                    [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t, std::int64_t some) {
+                      kernel({.x = in[0],
+                              .y_gradient = in[1],
+                              .residual = in[2],
+                              .x_gradient = out,
+                              .rows = some,
+                              .columns = columns,
+                              .weight = weight.data(),
+                              .epsilon = norm.epsilon,
+                              .root_mean_square = norm.root_mean_square,
+                              .weight_gradient = weight_sums,
+                              .bias_gradient = bias_sums});
+                    });
   };
   if (gradients.weight.empty() && gradients.bias.empty()) {
     ops::for_row_blocks(

@@ -18,32 +18,35 @@ inline void check_epsilon(std::string_view operation, float epsilon) {
   fail(operation, "epsilon is ", epsilon, ", expected a finite number ≥ 0");
 }
 
-inline void check_layer_norm(const TypedView<2>& x, const MutableTypedView<2>& y, const LayerNormOptions& options) {
+// Returns the addresses of y.
+inline Extent check_layer_norm(const TypedView<2>& x, const MutableTypedView<2>& y, const LayerNormOptions& options) {
   constexpr std::string_view kName = "layer_norm";
   const Extent y_extent = check_rows(kName, x, y);
   const auto check_vector = [&](std::string_view argument, std::span<const float> values) {
     if (values.empty()) return;
     check_length(kName, argument, values.size(), x.extent(1), "[E], or empty");
-    if (y.size() != 0) check_disjoint(kName, "y", y_extent, argument, extent_of(values));
+    check_disjoint(kName, "y", y_extent, argument, extent_of(values));
   };
   check_vector("weight", options.weight);
   check_vector("bias", options.bias);
   check_residual(kName, options.residual, x, y, y_extent);
   check_epsilon(kName, options.epsilon);
+  return y_extent;
 }
 
-inline void check_rms_norm(const TypedView<2>& x, const MutableTypedView<2>& y, const RmsNormOptions& options) {
+inline Extent check_rms_norm(const TypedView<2>& x, const MutableTypedView<2>& y, const RmsNormOptions& options) {
   constexpr std::string_view kName = "rms_norm";
   const Extent y_extent = check_rows(kName, x, y);
   check_length(kName, "weight", options.weight.size(), x.extent(1), "[E], or empty");
-  if (y.size() != 0) check_disjoint(kName, "y", y_extent, "weight", extent_of(options.weight));
+  check_disjoint(kName, "y", y_extent, "weight", extent_of(options.weight));
   check_residual(kName, options.added, x, y, y_extent, "added");
   check_epsilon(kName, options.epsilon);
+  return y_extent;
 }
 
-// Of either norm.
-inline void check_norm_backward(std::string_view operation, const TypedView<2>& x, const TypedView<2>& y_gradient,
-                                const LayerNormGradients& gradients, std::span<const float> weight, float epsilon) {
+// Of either norm; returns the addresses of x.
+inline Extent check_norm_backward(std::string_view operation, const TypedView<2>& x, const TypedView<2>& y_gradient,
+                                  const LayerNormGradients& gradients, std::span<const float> weight, float epsilon) {
   check_widened_type(operation, "x", x.type);
   check_widened_type(operation, "y_gradient", y_gradient.type);
   check_widened_type(operation, "x's gradient", gradients.x.type);
@@ -66,19 +69,20 @@ inline void check_norm_backward(std::string_view operation, const TypedView<2>& 
   check_sums_apart("y_gradient", y_extent);
   check_sums_apart("weight", weight_extent);
   check_disjoint(operation, "weight's gradient", weight_gradient, "bias's gradient", bias_gradient);
-  if (!gradients.x) return;
+  if (!gradients.x) return x_extent;
   const Extent out_extent = check_output(operation, "x's gradient", gradients.x, x.shape, "the shape of x");
   check_same_or_disjoint(operation, "x's gradient", gradients.x, out_extent, "x", x, x_extent);
   check_same_or_disjoint(operation, "x's gradient", gradients.x, out_extent, "y_gradient", y_gradient, y_extent);
   check_disjoint(operation, "x's gradient", out_extent, "weight", weight_extent);
   check_disjoint(operation, "x's gradient", out_extent, "weight's gradient", weight_gradient);
   check_disjoint(operation, "x's gradient", out_extent, "bias's gradient", bias_gradient);
-  if (!gradients.residual) return;
+  if (!gradients.residual) return x_extent;
   const Extent residual_extent = check_view(operation, "residual", gradients.residual);
   check_shape(operation, "residual", gradients.residual.shape, x.shape, "the shape of x");
   check_same_or_disjoint(operation, "x's gradient", gradients.x, out_extent, "residual", gradients.residual,
                          residual_extent);
   check_sums_apart("residual", residual_extent);
+  return x_extent;
 }
 
 }  // namespace headlight::ops

@@ -11,19 +11,20 @@ void ops::scale_rows(Engine& engine, View<const float, 2> x, float factor, View<
                      View<float, 2> y) {
   if (x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).dropout;
-  for_row_buffers<2>(engine, "scale_rows", runtime::costs::kDropout, {x, added}, y,
-                     [&](const InputRows<2>& in, OutputRows out, std::int64_t, std::int64_t rows) {
-                       kernel({.x = in[0],
-                               .residual = in[1],
-                               .y = out,
-                               .rows = rows,
-                               .columns = x.extent(1),
-                               .first_row = 0,
-                               .threshold = 0,
-                               .scale = factor,
-                               .seed = 0,
-                               .stream = 0});
-                     });
+  const TypedView<2> from = x, to_add = added;
+  for_row_buffers(engine, "scale_rows", runtime::costs::kDropout, {&from, &to_add}, y,
+                  [&](const InputRows& in, OutputRows out, std::int64_t, std::int64_t rows) {
+                    kernel({.x = in[0],
+                            .residual = in[1],
+                            .y = out,
+                            .rows = rows,
+                            .columns = x.extent(1),
+                            .first_row = 0,
+                            .threshold = 0,
+                            .scale = factor,
+                            .seed = 0,
+                            .stream = 0});
+                  });
 }
 
 }  // namespace headlight

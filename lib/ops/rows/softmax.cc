@@ -8,28 +8,26 @@ namespace headlight {
 
 void softmax(Engine& engine, const TypedView<2>& x, const MutableTypedView<2>& y) {
   constexpr std::string_view kName = "softmax";
-  ops::check_rows(kName, x, y);
-  if (x.size() == 0) return;
+  if (ops::check_rows(kName, x, y).is_empty()) return;
 
   // Three sweeps in cache with one exponential an element.
   const auto kernel = kernels::row_kernels(engine.isa()).softmax;
-  ops::for_row_buffers<1>(engine, kName, runtime::costs::kSoftmax, {x}, y,
-                          [&](const ops::InputRows<1>& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
-                            kernel(in[0], out, rows, x.extent(1));
-                          });
+  ops::for_row_buffers(engine, kName, runtime::costs::kSoftmax, {&x}, y,
+                       [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
+                         kernel(in[0], out, rows, x.extent(1));
+                       });
 }
 
 void softmax_backward(Engine& engine, const TypedView<2>& y, const TypedView<2>& y_gradient,
                       const MutableTypedView<2>& x_gradient) {
   constexpr std::string_view kName = "softmax_backward";
-  ops::check_row_gradients(kName, "y", "the shape of y", y, y_gradient, x_gradient);
-  if (y.size() == 0) return;
+  if (ops::check_row_gradients(kName, "y", "the shape of y", y, y_gradient, x_gradient).is_empty()) return;
 
   const auto kernel = kernels::row_gradient_kernels(engine.isa()).softmax;
-  ops::for_row_buffers<2>(engine, kName, runtime::costs::kSoftmaxBackward, {y, y_gradient}, x_gradient,
-                          [&](const ops::InputRows<2>& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
-                            kernel(in[0], in[1], out, rows, y.extent(1));
-                          });
+  ops::for_row_buffers(engine, kName, runtime::costs::kSoftmaxBackward, {&y, &y_gradient}, x_gradient,
+                       [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
+                         kernel(in[0], in[1], out, rows, y.extent(1));
+                       });
 }
 
 }  // namespace headlight

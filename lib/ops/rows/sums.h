@@ -19,6 +19,7 @@ struct RowRuns {
   explicit RowRuns(std::int64_t rows_) noexcept
       : rows(rows_), length(std::max<std::int64_t>(16, divide_up(rows_, 64))) {}
 
+  // A quotient: to be asked once.
   [[nodiscard]] std::int64_t count() const noexcept { return divide_up(rows, length); }
   [[nodiscard]] std::int64_t first(std::int64_t run) const noexcept { return run * length; }
   [[nodiscard]] std::int64_t size(std::int64_t run) const noexcept { return std::min(length, rows - run * length); }
@@ -43,17 +44,18 @@ template <std::size_t kSums, class Function>
 void add_sums_over_rows(Engine& engine, std::string_view operation, std::int64_t rows, std::int64_t columns,
                         double nanoseconds_per_element, const std::array<float*, kSums>& sums, Function sum_run) {
   const RowRuns runs(rows);
+  const std::int64_t count = runs.count();
   const std::int64_t distance = sums_distance(columns);
   runtime::ScratchLayout layout;
   std::array<runtime::ScratchPart<float>, kSums> parts{};
   for (std::size_t s = 0; s < kSums; ++s) {
-    if (sums[s] != nullptr) parts[s] = layout.add<float>(runs.count(), distance);
+    if (sums[s] != nullptr) parts[s] = layout.add<float>(count, distance);
   }
   const runtime::Scratch scratch(engine, layout.bytes(), operation);
   const auto partial_of = [&](std::size_t s, std::int64_t run) { return parts[s].in(scratch.data()) + run * distance; };
   const int workers = runtime::workers_for(
-      engine, runs.count(), nanoseconds_per_element * static_cast<double>(rows) * static_cast<double>(columns));
-  runtime::parallel_for(engine, runs.count(), workers, [&](std::int64_t run, int worker) {
+      engine, count, nanoseconds_per_element * static_cast<double>(rows) * static_cast<double>(columns));
+  runtime::parallel_for(engine, count, workers, [&](std::int64_t run, int worker) {
     std::array<float*, kSums> partials{};
     for (std::size_t s = 0; s < kSums; ++s) {
       if (sums[s] == nullptr) continue;
@@ -64,7 +66,7 @@ void add_sums_over_rows(Engine& engine, std::string_view operation, std::int64_t
   });
   const auto sum_rows = kernels::row_gradient_kernels(engine.isa()).sum_rows;
   for (std::size_t s = 0; s < kSums; ++s) {
-    if (sums[s] != nullptr) sum_rows(partial_of(s, 0), distance, runs.count(), columns, sums[s]);
+    if (sums[s] != nullptr) sum_rows(partial_of(s, 0), distance, count, columns, sums[s]);
   }
 }
 
