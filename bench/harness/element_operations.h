@@ -12,9 +12,10 @@ inline constexpr int kExp2NonpositiveOperations = 9;
 inline constexpr int kExp2Operations = 10;
 inline constexpr int kExpOperations = 13;
 inline constexpr int kLogOperations = 21;
-inline constexpr int kGeluOperations = 23;
-inline constexpr int kGeluTanhOperations = 19;
-inline constexpr int kSiluOperations = 7 + kExp2NonpositiveOperations;
+inline constexpr int kExp2NormalOperations = 8;
+inline constexpr int kGeluOperations = 14 + kExp2NormalOperations;
+inline constexpr int kGeluTanhOperations = 10 + kExp2NormalOperations;
+inline constexpr int kSiluOperations = 7 + kExp2NormalOperations;
 inline constexpr int kReluOperations = 1;
 // lib/kernels/rows/softmax-inl.h: the maximum; difference, product with log₂ e, exponential, sum; product with 1 / sum.
 inline constexpr int kSoftmaxOperations = 1 + (3 + kExp2NonpositiveOperations) + 1;

@@ -62,18 +62,40 @@ HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
   }
 }
 
-// 2 to the power of x · log₂ e, rounded, for x ≤ 0: eˣ where x itself is exact, as differences from a row's maximum
-// are. What is below the floats ends as 0 before it is multiplied: the product of −FLT_MAX would overflow.
-HEADLIGHT_INLINE Vec exp_nonpositive(Vec x) {
+// The same for −126 ≤ x, where no result is subnormal.
+HEADLIGHT_INLINE Vec exp2_normal(Vec x) {
+  if constexpr (kValues.has_scalef) {
+    const Vec n = round(x);
+    return scale_by_power_of_two(polynomial(sub(x, n), kExp2Coefficients), n);
+  } else {
+    return exp2_bounded(x);
+  }
+}
+
+// Of a softmax with that maximum, and maxima of lanes: numbers of a lane up to this one have the weight 0. Comparisons
+// that no NaN traps.
+HEADLIGHT_INLINE Vec vanishing_from(float maximum, Vec lanes) {
+  // Twice the distance that it takes, from what is known before the maximum is.
+  if (__builtin_islessequal(__builtin_fabsf(maximum), 0x1p28f)) [[likely]]
+    return sub(lanes, broadcast(208.0f));
+  if (maximum == __builtin_inff()) return broadcast(__FLT_MAX__);
+  // Farther than rounding moves a large maximum, and without an overflow.
+  const double far = maximum - 0x1p-20 * __builtin_fabs(maximum);
+  return broadcast(__builtin_isless(far, -__FLT_MAX__) ? -__builtin_inff() : static_cast<float>(far));
+}
+
+// The weight of x in a softmax, 2 to the power of distance · log₂ e, rounded; distance = x − maximum, rounded, and
+// vanishing from vanishing_from(). What has vanished is 0 before it is multiplied, as the product of −FLT_MAX would
+// overflow; that x says so, and not the distance, leaves a shorter chain of operations.
+HEADLIGHT_INLINE Vec softmax_weight([[maybe_unused]] Vec x, Vec distance, [[maybe_unused]] Vec vanishing) {
   const Vec log2_e = broadcast(kLog2E);
   if constexpr (kValues.has_scalef) {
-    // The largest x whose product is −150 or less.
-    const auto nonzero = not_less_equal(x, broadcast(-0x1.9fe368p+6f));
-    const Vec scaled = mul_where(nonzero, x, log2_e);
+    const auto nonzero = not_less_equal(x, vanishing);
+    const Vec scaled = mul_where(nonzero, distance, log2_e);
     const Vec n = round(scaled);
     return scale_by_power_of_two_where(nonzero, polynomial(sub(scaled, n), kExp2Coefficients), n);
   } else {
-    return exp2_bounded(mul(max(broadcast(-0x1.a56666p+6f), x), log2_e));  // −151.99
+    return exp2_bounded(mul(max(broadcast(-0x1.a56666p+6f), distance), log2_e));  // −151.99
   }
 }
 
@@ -181,7 +203,7 @@ HEADLIGHT_INLINE Vec gelu(Vec x) {
   // 11.4. Beyond, a counts as 0: no power becomes subnormal, which takes Intel's cores many times as long as a vector.
   // Φ by a rational function and a division (Abramowitz & Stegun 7.1.26) is 7.6 ULP off and slower.
   const Vec a = abs_or_zero_from(x, 11.4f);
-  return fnma(a, exp2_nonpositive(polynomial(a, kLog2UpperNormal)), relu(x));
+  return fnma(a, exp2_normal(polynomial(a, kLog2UpperNormal)), relu(x));
 }
 
 // Φ(x) + x φ(x), the derivative of gelu, within 3e-7 (its values lie between −0.13 and 1.13); NaN for NaN. With
@@ -190,8 +212,8 @@ HEADLIGHT_INLINE Vec gelu(Vec x) {
 HEADLIGHT_INLINE Vec gelu_derivative(Vec x) {
   constexpr float kRootOfTwoPi = 0x1.988454p-2f;  // 1 / √(2π)
   const Vec a = min(broadcast(11.4f), abs(x));
-  const Vec upper = exp2_nonpositive(polynomial(a, kLog2UpperNormal));
-  const Vec density = exp2_nonpositive(mul(mul(a, a), broadcast(-0.5f * kLog2E)));
+  const Vec upper = exp2_normal(polynomial(a, kLog2UpperNormal));
+  const Vec density = exp2_normal(mul(mul(a, a), broadcast(-0.5f * kLog2E)));
   const Vec t = fnma(mul(a, broadcast(kRootOfTwoPi)), density, upper);
   return select(less(x, zero()), t, sub(broadcast(1.0f), t));
 }
@@ -205,7 +227,7 @@ HEADLIGHT_INLINE Vec gelu_tanh(Vec x) {
   constexpr float kCubic = kLinear * 0.044715f;
   const Vec a = abs_or_zero_from(x, 9.9f);  // t = 2⁻¹²³: no subnormal numbers, as in gelu
   const Vec slope = fma(mul(a, a), broadcast(kCubic), broadcast(kLinear));
-  const Vec t = exp2_nonpositive(mul(a, slope));
+  const Vec t = exp2_normal(mul(a, slope));
   return fnma(a, div(t, add(broadcast(1.0f), t)), relu(x));
 }
 
@@ -219,7 +241,7 @@ HEADLIGHT_INLINE Vec gelu_tanh_derivative(Vec x) {
   const Vec one = broadcast(1.0f);
   const Vec a = min(broadcast(9.9f), abs(x));
   const Vec square = mul(a, a);
-  const Vec t = exp2_nonpositive(mul(a, fma(square, broadcast(kCubic), broadcast(kLinear))));
+  const Vec t = exp2_normal(mul(a, fma(square, broadcast(kCubic), broadcast(kLinear))));
   const Vec r = div(t, add(one, t));
   const Vec slope = mul(a, fma(square, broadcast(kSlopeCubic), broadcast(kSlope)));
   const Vec d = fnma(mul(r, sub(one, r)), slope, r);
@@ -231,7 +253,7 @@ HEADLIGHT_INLINE Vec gelu_tanh_derivative(Vec x) {
 HEADLIGHT_INLINE Vec silu(Vec x) {
   // = max(x, 0) − a t / (1 + t), a = |x|, t = e⁻ᵃ: nothing cancels. No power becomes subnormal, as in gelu.
   const Vec a = abs_or_zero_from(x, 87.0f);
-  const Vec t = exp_nonpositive(neg(a));
+  const Vec t = exp2_normal(mul(a, broadcast(-kLog2E)));
   return fnma(a, div(t, add(broadcast(1.0f), t)), relu(x));
 }
 
@@ -240,7 +262,7 @@ HEADLIGHT_INLINE Vec silu(Vec x) {
 HEADLIGHT_INLINE Vec silu_derivative(Vec x) {
   const Vec one = broadcast(1.0f);
   const Vec a = min(broadcast(87.0f), abs(x));
-  const Vec t = exp_nonpositive(neg(a));
+  const Vec t = exp2_normal(mul(neg(a), broadcast(kLog2E)));
   const Vec r = div(t, add(one, t));
   const Vec d = fnma(mul(r, sub(one, r)), a, r);
   return select(less(x, zero()), d, sub(one, d));

@@ -15,8 +15,8 @@ inline void cross_entropy(const kernels::CrossEntropyArguments& a) noexcept {
       for (std::int64_t j = 0; gradient != nullptr && j < a.columns; ++j) gradient[j] = 0.0f;
       continue;
     }
-    const float largest = largest_of_row(logits, a.columns);
-    const float distance = largest - logits[a.labels[n]];  // before the gradient takes its place
+    const Largest largest = largest_of_row(logits, a.columns);
+    const float distance = largest.number - logits[a.labels[n]];  // before the gradient takes its place
     const float sum = gradient == nullptr ? exponentials_of_row<false>(logits, nullptr, a.columns, largest)
                                           : exponentials_of_row<true>(logits, gradient, a.columns, largest);
     a.losses[n] = max_of_lanes(log(broadcast(sum))) + distance;

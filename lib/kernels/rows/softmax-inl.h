@@ -8,26 +8,36 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+// The largest number of a row, and of each lane.
+struct Largest {
+  float number;
+  Vec lanes;
+};
+
 // max ignores NaN on some paths and not on others: the caller lets NaN speak through the exponentials.
-HEADLIGHT_INLINE float largest_of_row(const float* x, std::int64_t columns) {
+HEADLIGHT_INLINE Largest largest_of_row(const float* x, std::int64_t columns) {
   Vec largest[kRowAccumulators];
 #pragma GCC unroll 4
   for (Vec& one : largest) one = broadcast(-kInfinity);
   sweep_row(columns, [&](auto some, int index, std::int64_t at) {
     largest[index] = max(largest[index], some.ended_by(some.get(x + at), broadcast(-kInfinity)));
   });
-  return max_of_lanes(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
+  const Vec lanes = max(max(largest[0], largest[1]), max(largest[2], largest[3]));
+  return {max_of_lanes(lanes), lanes};
 }
 
 // Σ exp(x_j − largest); with kKeeps they are left in y. The difference is rounded before log2(e) is multiplied in:
 // folding both into one fma would be an operation less, but for scores around 1000 its error is that of the large
 // product, not of the small difference.
 template <bool kKeeps>
-HEADLIGHT_INLINE float exponentials_of_row(const float* x, float* y, std::int64_t columns, float largest) {
-  const Vec origin = broadcast(largest);
+HEADLIGHT_INLINE float exponentials_of_row(const float* x, float* y, std::int64_t columns, const Largest& largest) {
+  const Vec origin = broadcast(largest.number);
+  const Vec vanishing = vanishing_from(largest.number, largest.lanes);
   return sum_along_row(columns, [&](auto some, Vec& sum, std::int64_t at) {
+    const Vec number = some.get(x + at);
     // Behind a row's end there is no distance: that from 0 may be above it.
-    const Vec weight = exp_nonpositive(some.ended_by(sub(some.get(x + at), origin), zero()));
+    const Vec distance = some.ended_by(sub(number, origin), zero());
+    const Vec weight = softmax_weight(number, distance, vanishing);
     if constexpr (kKeeps) some.put(weight, y + at);
     sum = add(sum, some.ended_by(weight, zero()));
   });
@@ -45,8 +55,8 @@ inline void softmax(kernels::Rows<const float> all_x, kernels::Rows<float> all_y
   const float* x = all_x.data;
   float* y = all_y.data;
   for (std::int64_t row = 0; row < rows; ++row, x += all_x.stride, y += all_y.stride) {
-    const float largest = largest_of_row(x, columns);
-    if (largest == -kInfinity) {
+    const Largest largest = largest_of_row(x, columns);
+    if (largest.number == -kInfinity) {
       softmax_of_nothing(x, y, columns);
       continue;
     }

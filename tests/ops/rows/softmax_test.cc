@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "headlight/normalization.h"
@@ -71,6 +73,37 @@ TEST_P(SoftmaxTest, TreatsInfinityAndNaNByTheRules) {
         EXPECT_EQ(y.view()(0, e), 0.0f);
         for (const std::int64_t row : {1, 2, 3}) EXPECT_TRUE(std::isnan(y.view()(row, e))) << "row " << row;
         EXPECT_NEAR(y.view()(4, e), 1.0 / static_cast<double>(columns), 1e-7);
+      }
+    }
+  }
+}
+
+// Whatever the largest number is: what lies 105 below has a weight of 0, and what lies 80 below has not.
+TEST_P(SoftmaxTest, WeighsByTheDistanceFromAnyMaximum) {
+  Engine engine(options());
+  constexpr float kMost = std::numeric_limits<float>::max();
+  for (const float largest : {0.0f, 1.0f, -1.0f, 1e4f, -1e4f, 2.6e8f, -2.6e8f, 2.8e8f, -2.8e8f, 1e9f, -1e9f, 1e20f,
+                              -1e20f, 2e38f, -2e38f, kMost, -kMost}) {
+    SCOPED_TRACE(testing::Message() << "largest " << largest);
+    const float below = std::nextafter(largest, -kInfinity);
+    GuardedRows x(3, 45, 0, Against::back);
+    for (std::int64_t j = 0; j < 45; ++j) {
+      x.view()(0, j) = std::max(j % 3 == 0 ? largest : largest - static_cast<float>(60 + j), -kMost);
+      x.view()(1, j) = j == 30 ? largest : std::max(std::min(below, largest - 105), -kMost);
+      x.view()(2, j) = j == 30 ? largest : j % 2 == 0 ? -kMost : -kInfinity;
+    }
+    const GuardedRows y(3, 45, 0, Against::back);
+    check(engine, x, y);
+    for (std::int64_t row = 0; row < 3; ++row) {
+      for (std::int64_t j = 0; j < 45; ++j) {
+        const double distance = static_cast<double>(largest) - static_cast<double>(x.view()(row, j));
+        SCOPED_TRACE(testing::Message() << "row " << row << ", column " << j);
+        if (distance > 104) {
+          EXPECT_EQ(y.view()(row, j), 0.0f);
+        }
+        if (distance < 80) {
+          EXPECT_GT(y.view()(row, j), 0.0f);
+        }
       }
     }
   }
