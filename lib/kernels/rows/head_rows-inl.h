@@ -33,7 +33,7 @@ struct RmsHead {
 // stretches: where lines of the two halves come in turns, the processor does not fetch them ahead.
 template <class Head>
 HEADLIGHT_INLINE void turn_halves(const Head& head, const float* angles, Vec sign, std::int64_t half, float* y) {
-  walk_columns<4>(half, [&](auto some, std::int64_t at) {
+  const auto turn = [&](auto some, std::int64_t at) __attribute__((always_inline)) {
     constexpr int kVectors = decltype(some)::kVectors;
     Vec a[kVectors], b[kVectors];
 #pragma GCC unroll 4
@@ -52,7 +52,8 @@ HEADLIGHT_INLINE void turn_halves(const Head& head, const float* angles, Vec sig
     for (int v = 0; v < kVectors; ++v) some.put(a[v], y + at + v * kLanes);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) some.put(b[v], y + half + at + v * kLanes);
-  });
+  };
+  walk_columns<4>(half, turn);
 }
 
 // angles: cosine and sine of each pair in turn.
