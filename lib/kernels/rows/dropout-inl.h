@@ -7,10 +7,21 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+// Of a row that keeps every number: without words, which take longer than all else.
+template <bool kResidual>
+HEADLIGHT_INLINE void scale_row(const float* x, Vec scale, const float* residual, float* y, std::int64_t columns) {
+  walk_columns<1>(columns, [&](auto some, std::int64_t at) {
+    Vec kept = mul(some.get(x + at), scale);
+    if constexpr (kResidual) kept = add(kept, some.get(residual + at));
+    some.put(kept, y + at);
+  });
+}
+
 template <bool kResidual>
 HEADLIGHT_INLINE void dropout_row(const kernels::DropoutArguments& a, const DropoutRow& place, const float* x,
                                   const float* residual, float* y) {
   const Vec scale = broadcast(a.scale);
+  if (a.threshold == 0) return scale_row<kResidual>(x, scale, residual, y, a.columns);
   const auto keep = [&](auto some, IntVec words, std::int64_t from) {
     Vec kept = keep_where_at_least(words, a.threshold, mul(some.get(x + from), scale));
     if constexpr (kResidual) kept = add(kept, some.get(residual + from));

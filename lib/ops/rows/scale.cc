@@ -12,7 +12,7 @@ void ops::scale_rows(Engine& engine, View<const float, 2> x, float factor, View<
   if (x.size() == 0) return;
   const auto kernel = kernels::row_kernels(engine.isa()).dropout;
   const TypedView<2> from = x, to_add = added;
-  for_row_buffers(engine, "scale_rows", runtime::costs::kDropout, {&from, &to_add}, y,
+  for_row_buffers(engine, "scale_rows", runtime::costs::kCopy, {&from, &to_add}, y,
                   [&](const InputRows& in, OutputRows out, std::int64_t, std::int64_t rows) {
                     kernel({.x = in[0],
                             .residual = in[1],
