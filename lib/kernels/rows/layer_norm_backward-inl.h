@@ -79,8 +79,17 @@ HEADLIGHT_INLINE void gradient_row(const kernels::LayerNormBackwardArguments& a,
 }
 
 HEADLIGHT_INLINE Normal normal_of(const kernels::LayerNormBackwardArguments& a, const float* x) {
-  if (a.root_mean_square) return {zero(), zero(), inverse_root_mean_square(x, a.columns, a.epsilon)};
-  return normal_of_row(x, a.columns, sum_of_row<false>(x, nullptr, nullptr, a.columns), a.epsilon);
+  // Part by part, not one struct or the other: that would go through memory.
+  Vec mean = zero(), correction = zero(), inverse;
+  if (a.root_mean_square) {
+    inverse = inverse_root_mean_square(x, a.columns, a.epsilon);
+  } else {
+    const Normal normal = normal_of_row(x, a.columns, sum_of_row<false>(x, nullptr, nullptr, a.columns), a.epsilon);
+    mean = normal.mean;
+    correction = normal.correction;
+    inverse = normal.inverse;
+  }
+  return {mean, correction, inverse};
 }
 
 template <bool kWeight>
