@@ -1,6 +1,7 @@
 // Tokenizers of GGUF files as the tokenizer.json that they were made from, as far as the metadata say it. What they do
-// not say: whether BERT's letters become lower-case (they do unless a piece has a capital letter), and what an added
-// token takes along (the mask token the space before it, in files of RoBERTa's and ModernBERT's kind).
+// not say: without the keys of newer files, whether BERT's letters become lower-case (they do unless a piece has a
+// capital letter); and what an added token takes along (the mask token the space before it, in files of RoBERTa's and
+// ModernBERT's kind).
 #include "models/gguf_tokenizer.h"
 
 #include <algorithm>
@@ -31,7 +32,10 @@ constexpr std::string_view kModel = "tokenizer.ggml.model", kPre = "tokenizer.gg
     kPadding = "tokenizer.ggml.padding_token_id", kMask = "tokenizer.ggml.mask_token_id",
                            kClass = "tokenizer.ggml.cls_token_id", kPrefix = "tokenizer.ggml.add_space_prefix",
                            kRemovesSpace = "tokenizer.ggml.remove_extra_whitespaces",
-                           kCharacters = "tokenizer.ggml.precompiled_charsmap";
+                           kCharacters = "tokenizer.ggml.precompiled_charsmap",
+                           kLowerCase = "tokenizer.ggml.normalizer.lowercase",
+                           kStripsAccents = "tokenizer.ggml.normalizer.strip_accents",
+                           kComposes = "tokenizer.ggml.normalizer.nfc";
 constexpr std::size_t kLongestToken = 1024;
 constexpr std::string_view kSpace = "\u2581";
 
@@ -145,6 +149,8 @@ class GgufTokenizerReader {
       std::string& piece = vocabulary.emplace_back(begins ? 0u : 2u, '#');
       piece.append(begins ? token.substr(kSpace.size()) : token);
     }
+    options.lower_case = metadata_.flag(kLowerCase, options.lower_case);
+    if (metadata_.has(kStripsAccents)) options.strip_accents = metadata_.flag(kStripsAccents, false);
     options.unk_token = name_of({kUnknown}, options.unk_token);
     options.cls_token = name_of({kClass, kBegin}, options.cls_token);
     options.sep_token = name_of({kSeparator, kEnd}, options.sep_token);
@@ -160,6 +166,12 @@ class GgufTokenizerReader {
   // The others, by the text of a tokenizer.json.
   std::unique_ptr<TextTokenizer> by_parts(const std::string& model) const {
     JsonObject document(":", ",");
+    for (const std::string_view key : {kLowerCase, kStripsAccents}) {
+      if (metadata_.flag(key, false)) metadata_.fail(key, "is true, expected false beside the model " + model);
+    }
+    if (model != "gpt2" && metadata_.flag(kComposes, false)) {
+      metadata_.fail(kComposes, "is true, expected false beside the model " + model);
+    }
     try {
       if (model == "gpt2") {
         add_byte_level(document);
@@ -215,7 +227,7 @@ class GgufTokenizerReader {
     model.add("ignore_merges", splitting.ignores_merges);
     model.add_text("vocab", vocabulary_text(pieces()));
     model.add_text("merges", array_of({list}));
-    if (splitting.composes) document.add_text("normalizer", R"({"type":"NFC"})");
+    if (metadata_.flag(kComposes, splitting.composes)) document.add_text("normalizer", R"({"type":"NFC"})");
     document.add_text("pre_tokenizer", splitting.parts);
     document.add_text("model", model.document());
     document.add_text("added_tokens", added_text(splitting.mask_takes_space));

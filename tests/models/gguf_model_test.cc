@@ -237,11 +237,35 @@ TEST(GgufModels, WhatIsNotBuiltIsRefusedByItsKey) {
   EXPECT_TRUE(contains(
       with("bert with another tokenizer", [](GgufWriter& f) { f.flag("tokenizer.ggml.add_space_prefix", false); }),
       "tokenizer.ggml.add_space_prefix is false"));
+  EXPECT_TRUE(contains(with("qwen3", [](GgufWriter& f) { f.flag("tokenizer.ggml.normalizer.lowercase", true); }),
+                       "tokenizer.ggml.normalizer.lowercase is true"));
+  EXPECT_TRUE(contains(
+      with("bert with another tokenizer", [](GgufWriter& f) { f.flag("tokenizer.ggml.normalizer.nfc", true); }),
+      "tokenizer.ggml.normalizer.nfc is true"));
   // What only vectors need, and what nobody knows.
   GgufWriter file = named("qwen3").writer();
   file.integer("qwen3.of_tomorrow", 1);
   const TextEncoder model = load(scratch.write("model.gguf", file.file()));
   EXPECT_EQ(model.options().unknown_keys, std::vector{scratch.path("model.gguf") + ": qwen3.of_tomorrow"});
+}
+
+TEST(GgufModels, NormalisersAreThoseOfTheirKeys) {
+  const ScratchFolder scratch;
+  const auto ids = [&](const std::string& family, const std::string& text, const auto& change) {
+    GgufWriter file = named(family).writer();
+    change(file);
+    return load(scratch.write("model.gguf", file.file())).tokenize(text);
+  };
+  const auto nothing = [](GgufWriter&) {};
+  const auto cased = [](GgufWriter& file) { file.flag("tokenizer.ggml.normalizer.lowercase", false); };
+  EXPECT_EQ(ids("nomic_bert", "The city", nothing), ids("nomic_bert", "the city", nothing));
+  EXPECT_NE(ids("nomic_bert", "The city", cased), ids("nomic_bert", "the city", cased));
+  const auto accents = [](GgufWriter& file) { file.flag("tokenizer.ggml.normalizer.strip_accents", false); };
+  EXPECT_EQ(ids("nomic_bert", "c\u00EDty", nothing), ids("nomic_bert", "city", nothing));
+  EXPECT_NE(ids("nomic_bert", "c\u00EDty", accents), ids("nomic_bert", "city", accents));
+  const auto composed = [](GgufWriter& file) { file.flag("tokenizer.ggml.normalizer.nfc", true); };
+  EXPECT_NE(ids("qwen3", "e\u0301", nothing), ids("qwen3", "\u00E9", nothing));
+  EXPECT_EQ(ids("qwen3", "e\u0301", composed), ids("qwen3", "\u00E9", composed));
 }
 
 // Pairs in the order of generate_merges() of Transformers' convert_slow_tokenizer.py.
