@@ -119,6 +119,33 @@ TEST(LayersOutOfMemory, NameWhoComputed) {
   }
 }
 
+TEST(LayersOutOfMemory, NameTheEncoderThatComputed) {
+  if (!AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";
+  Encoder encoder(kEncoder);
+  encoder.initialize(1);
+  const std::vector<std::int64_t> ids = {1, 2, 3, 4, 5}, types(5), offsets = {0, 2, 5};
+  const EncoderInput input = {.ids = ids, .positions = ids, .token_types = types, .offsets = offsets};
+  Tensor<float, 2> hidden({5, 8});
+  Engine engine({.threads = 1});
+  const auto expect_cold = [&](const std::string& what, auto f) {
+    expect_names(what, [&] {
+      engine.release_scratch();
+      f();
+    });
+  };
+  expect_cold("forward", [&] { encoder.forward(engine, input, hidden); });
+  expect_cold("reserve", [&] { encoder.reserve(engine, 5); });
+  encoder.set_training(true);
+  for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input, Checkpoint::every_k_layers}) {
+    SavedState saved(checkpoint, checkpoint == Checkpoint::every_k_layers ? 2 : 0);
+    expect_cold("forward in training", [&] {
+      saved = SavedState(checkpoint, saved.k());
+      encoder.forward(engine, input, hidden, saved, {});
+    });
+    expect_cold("backward", [&] { encoder.backward(engine, input, saved, hidden); });
+  }
+}
+
 // After every failure the same call gives what it gives a layer that never failed.
 TEST(LayersOutOfMemory, LeaveALayerAsItWas) {
   if (!AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";

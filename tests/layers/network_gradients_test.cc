@@ -239,6 +239,47 @@ TEST(NetworkGradients, HaveTheSameBitsInPieces) {
   EXPECT_GT(norm_of(gradients[0]), 0);
 }
 
+// Names shards of which only some are held; nobody gets to attend.
+class OfSome final : public TrainingAttention {
+ public:
+  explicit OfSome(RowShards& rows) : rows_(&rows) {}
+  [[nodiscard]] RowShards* shards() const noexcept override { return rows_; }
+  [[nodiscard]] std::int64_t kept_columns(std::int64_t, const AttentionOptions&) const noexcept override { return 0; }
+  void forward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,
+               View<float, 4>, const AttentionOptions&) const override {}
+  void backward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<const float, 4>,
+                View<const float, 3>, View<float, 4>, View<const float, 4>, const AttentionGradients&,
+                const AttentionOptions&) const override {}
+
+ private:
+  RowShards* rows_;
+};
+
+TEST(NetworkGradients, RefuseShardsThatTheyDoNotKnow) {
+  Engine engine({.threads = 1});
+  NetworkSpec spec;
+  spec.width = 4;
+  spec.embedding.vocabulary = 3;
+  spec.blocks.resize(2);
+  for (BlockSpec& block : spec.blocks) block.feed_forward.hidden_width = 4;
+  const std::vector<std::int64_t> ids(64), offsets = {0, 128};
+  const EncoderInput input = {.ids = ids, .positions = ids, .offsets = offsets};
+  Tensor<float, 2> hidden({64, 4});
+  const auto says = [&] {
+    Network network(spec);
+    network.set_training(true);
+    RowShards rows(network.parameters(), {.length = 128, .shards = 2, .block = 64}, {0, 1});
+    const OfSome attention(rows);
+    SavedState saved(Checkpoint::keep_linear, 0, attention);
+    return refusal([&] { network.forward(engine, input, hidden.view(), saved); });
+  };
+  EXPECT_EQ(says(), "");
+  spec.blocks[1].attention.rotary.dims = 4;
+  EXPECT_EQ(says(), "Network: saved names 1 shards, expected all 2: heads are turned");
+  spec.blocks[1].attention.sinks = true;
+  EXPECT_EQ(says(), "Network: saved names shards, expected none: blocks[1] has sinks");
+}
+
 TEST(NetworkGradients, RefuseWhatIsNotTheLastForwardPass) {
   Engine engine({.threads = 1});
   Random random(14);
