@@ -7,20 +7,57 @@
 
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
-#include "models/basic_tokenizer.h"
-#include "models/normalizer.h"
 #include "models/vocabulary.h"
-#include "models/wordpiece.h"
+#include "models/whole_words.h"
 #include "text/added_tokens.h"
+#include "text/bert_words.h"
+#include "text/normalizers.h"
+#include "text/pre_tokenizers.h"
+#include "text/token_table.h"
+#include "text/word_pieces.h"
 
 namespace headlight::models {
 
 using text::AddedTokens;
+using text::kLongestWord;
 
 namespace {
 
+text::BertRules rules_of(const TokenizerOptions& options) {
+  return {.cleans = options.clean_text,
+          .sets_apart = options.split_ideographs && !options.whole_words,
+          .strips = options.strip_accents.value_or(options.lower_case),
+          .lowers = options.lower_case};
+}
+
+// The tokens of vocab.txt, and their ids.
+class Pieces {
+ public:
+  Pieces(std::vector<std::string> tokens, std::string_view prefix) : tokens_(std::move(tokens)) {
+    for (std::size_t line = 0; line < tokens_.size(); ++line) {
+      const auto number = static_cast<std::uint32_t>(line);
+      ids_.add(tokens_[line], number);
+      // No word has more bytes.
+      if (tokens_[line].size() <= text::kLongestToken) tries_.add(tokens_[line], prefix, number);
+    }
+    ids_.sort();
+    tries_.build();
+  }
+  [[nodiscard]] const std::vector<std::string>& tokens() const noexcept { return tokens_; }
+  [[nodiscard]] const text::PieceTries& tries() const noexcept { return tries_; }
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const {
+    const std::uint32_t found = ids_.find(token);
+    return found == text::TokenTable::kNone ? std::nullopt : std::optional<std::int64_t>(found);
+  }
+
+ private:
+  std::vector<std::string> tokens_;
+  text::TokenTable ids_;
+  text::PieceTries tries_;
+};
+
 // The five tokens that have names, where a vocabulary has them, found in the text as they are spelt.
-std::vector<AddedToken> named_tokens(const WordPiece& pieces, const TokenizerOptions& options) {
+std::vector<AddedToken> named_tokens(const Pieces& pieces, const TokenizerOptions& options) {
   std::vector<AddedToken> found;
   for (const std::string& name :
        {options.pad_token, options.unk_token, options.cls_token, options.sep_token, options.mask_token}) {
@@ -36,13 +73,12 @@ std::vector<AddedToken> named_tokens(const WordPiece& pieces, const TokenizerOpt
 
 struct Tokenizer::State {
   State(std::vector<std::string> vocabulary, const TokenizerOptions& given, std::string_view source)
-      : pieces(std::move(vocabulary), given.subword_prefix, static_cast<std::size_t>(given.longest_word)),
-        options(given) {
+      : pieces(std::move(vocabulary), given.subword_prefix), options(given), rules(rules_of(given)), normalizer(rules) {
     if (options.longest_word < 1 || options.longest_word > static_cast<std::int64_t>(kLongestWord)) {
       throw FileError(source, "has words of at most " + std::to_string(options.longest_word) +
                                   " code points, expected 1 to " + std::to_string(kLongestWord));
     }
-    size = static_cast<std::int64_t>(pieces.vocabulary().size());
+    size = static_cast<std::int64_t>(pieces.tokens().size());
     const std::vector<AddedToken> named =
         options.added_tokens ? std::vector<AddedToken>() : named_tokens(pieces, options);
     for (const AddedToken& token : options.added_tokens ? *options.added_tokens : named) add(token, source);
@@ -64,8 +100,10 @@ struct Tokenizer::State {
 
   class Ids;
 
-  WordPiece pieces;
+  Pieces pieces;
   TokenizerOptions options;
+  text::BertRules rules;
+  text::BertNormalizer normalizer;
   AddedTokens raw, normalized;  // found in the text as it is, and in what is left of it
   std::map<std::string, std::int64_t, std::less<>> added_ids;
   std::map<std::int64_t, std::string> added_names;  // of ids that no piece has
@@ -85,13 +123,15 @@ struct Tokenizer::State {
       fail(" with the id " + std::to_string(token.id) + ", expected 0 to " + std::to_string(kMostIds - 1));
     }
     if (token.normalized && options.whole_words) fail(", which is normalized, expected none with whole_words");
-    std::string content = token.normalized ? normalize(token.content, options) : token.content;
+    std::string content = token.content;
+    bool whole_front = true;
+    if (token.normalized) normalizer.apply(content, whole_front);
     if (content.empty()) fail(", of which normalising leaves nothing");
     (token.normalized ? normalized : raw)
         .add(std::move(content), {token.id, token.single_word, token.lstrip, token.rstrip});
     added_ids.insert_or_assign(token.content, token.id);
-    const auto pieces_count = static_cast<std::int64_t>(pieces.vocabulary().size());
-    if (token.id >= pieces_count || pieces.vocabulary()[static_cast<std::size_t>(token.id)].empty()) {
+    const auto pieces_count = static_cast<std::int64_t>(pieces.tokens().size());
+    if (token.id >= pieces_count || pieces.tokens()[static_cast<std::size_t>(token.id)].empty()) {
       added_names.insert_or_assign(token.id, token.content);
     }
     size = std::max(size, token.id + 1);
@@ -110,24 +150,34 @@ struct Tokenizer::State {
 
 // Appends the ids of words until there are `most`. Words come one by one, so a long text costs no more than what is
 // kept of it.
-class Tokenizer::State::Ids final : public WordSink {
+class Tokenizer::State::Ids final : public text::WordSink, public text::PieceSink {
  public:
   Ids(const State& state, std::size_t most, std::vector<std::int64_t>& ids) : state_(state), most_(most), ids_(ids) {}
 
-  bool take_word(std::u32string_view word) override {
-    state_.pieces.append(word, state_.unknown, ids_);
+  bool take_word(std::string_view word, std::size_t code_points) override {
+    const bool known = code_points <= static_cast<std::size_t>(state_.options.longest_word);
+    if (!known || !state_.pieces.tries().append(word, ids_)) ids_.push_back(state_.unknown);
     return wants_more();
   }
   bool take_chunk(std::u32string_view part, bool ends, std::size_t& taken) override {
-    taken = state_.pieces.append_whole_words(part, ends, state_.unknown, most_, in_unknown_, ids_);
+    taken = append_whole_words(state_.pieces.tries().words(), part, ends, state_.unknown, most_, in_unknown_, ids_);
     return wants_more();
+  }
+  // Of a text that is normalised already.
+  void take(std::string_view word, bool) override {
+    const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
+    if (wants_more()) take_word(word, static_cast<std::size_t>(std::count_if(word.begin(), word.end(), begins)));
   }
   // All words of a part of the text in which no raw token is. False: no more are wanted.
   bool take_text(std::string_view text) {
-    if (state_.normalized.empty()) return split_words(text, state_.options, *this);
-    const std::string rest = normalize(text, state_.options);
-    return take_matches(state_.normalized, rest,
-                        [this](std::string_view part) { return split_normalized(part, state_.options, *this); });
+    if (state_.normalized.empty()) return text::split_words(text, state_.rules, state_.options.whole_words, *this);
+    std::string rest(text);
+    bool whole_front = true;
+    state_.normalizer.apply(rest, whole_front);
+    return take_matches(state_.normalized, rest, [this](std::string_view part) {
+      text::BertSplitter().split(part, false, *this);
+      return wants_more();
+    });
   }
   // The tokens of a text, and what take_rest(part) makes of what lies between them.
   template <class Take>
@@ -198,7 +248,7 @@ const std::string& Tokenizer::token(std::int64_t id) const {
   static const std::string nobody;
   const auto found = state_->added_names.find(id);
   if (found != state_->added_names.end()) return found->second;
-  const std::vector<std::string>& pieces = state_->pieces.vocabulary();
+  const std::vector<std::string>& pieces = state_->pieces.tokens();
   return id < static_cast<std::int64_t>(pieces.size()) ? pieces[static_cast<std::size_t>(id)] : nobody;
 }
 
@@ -206,7 +256,7 @@ std::optional<std::int64_t> Tokenizer::id(std::string_view token) const { return
 std::int64_t Tokenizer::size() const noexcept { return state_->size; }
 std::int64_t Tokenizer::pad_id() const noexcept { return state_->pad; }
 std::int64_t Tokenizer::unknown_id() const noexcept { return state_->unknown; }
-const std::vector<std::string>& Tokenizer::vocabulary() const noexcept { return state_->pieces.vocabulary(); }
+const std::vector<std::string>& Tokenizer::vocabulary() const noexcept { return state_->pieces.tokens(); }
 const TokenizerOptions& Tokenizer::options() const noexcept { return state_->options; }
 
 }  // namespace headlight::models

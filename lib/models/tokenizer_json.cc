@@ -5,14 +5,15 @@
 #include <utility>
 
 #include "headlight/models/errors.h"
-#include "models/basic_tokenizer.h"
 #include "models/folder_keys.h"
 #include "models/vocabulary.h"
+#include "text/bert_words.h"
 
 namespace headlight::models {
 namespace {
 
 using files::JsonValue;
+using text::kLongestWord;
 
 JsonValue needed(const JsonValue& document, const char* key) {
   const auto value = document.object(key);

@@ -4,14 +4,14 @@
 #include <new>
 
 #include "headlight/out_of_memory.h"
-#include "models/basic_tokenizer.h"
+#include "text/bert_words.h"
 
 namespace headlight::models {
 
 void Workspace::reserve(const TextNetwork& network, std::int64_t tokens, std::int64_t longest) {
   // The sequence that ends a batch is in it already when it is found to be too much, and a text's last word may have
   // pieces beyond the end.
-  const std::int64_t most = std::min(tokens, kTokensAtATime + longest) + static_cast<std::int64_t>(kLongestWord);
+  const std::int64_t most = std::min(tokens, kTokensAtATime + longest) + static_cast<std::int64_t>(text::kLongestWord);
   const std::int64_t sequences = sequences_at_a_time(tokens);
   try {
     batch_.reserve(static_cast<std::size_t>(most), static_cast<std::size_t>(sequences));

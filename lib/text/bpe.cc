@@ -144,13 +144,15 @@ void Bpe::begin_bytes(std::string_view piece, Scratch& scratch) const {
 }
 
 std::uint32_t Bpe::single(std::string_view character, bool first, bool last, std::string& text) const {
-  if (prefix_.empty() && suffix_.empty()) {
-    if (character.size() > 3) return vocabulary_.find(character);
-    std::size_t at = 0;
-    return singles_[next_code_point(character, at)];
+  const bool bare = (first || prefix_.empty()) && (!last || suffix_.empty());
+  if (!bare || character.size() > 3) {
+    text.assign(first ? "" : prefix_).append(character).append(last ? suffix_ : "");
+    return vocabulary_.find(text);
   }
-  text.assign(first ? "" : prefix_).append(character).append(last ? suffix_ : "");
-  return vocabulary_.find(text);
+  std::size_t at = 0;
+  const std::uint32_t id = singles_[next_code_point(character, at)];
+  if (id == kNone) text.assign(character);
+  return id;
 }
 
 void Bpe::begin(std::string_view piece, Scratch& scratch) const {

@@ -55,11 +55,11 @@ bool is_any_mark(char32_t character) {
 class FormNormalizer final : public Normalizer {
  public:
   explicit FormNormalizer(UnicodeForm form) : form_(form) {}
-  void apply(std::string& text, bool&) const override { apply_form(text, form_); }
+  void apply(std::string& text, bool&) const override { form_.apply(text); }
   [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
-  UnicodeForm form_;
+  FormTable form_;
 };
 
 class LowercaseNormalizer final : public Normalizer {
@@ -78,40 +78,14 @@ class StripAccentsNormalizer final : public Normalizer {
   [[nodiscard]] bool passes_cuts() const override { return true; }
 };
 
-class BertNormalizer final : public Normalizer {
- public:
-  explicit BertNormalizer(const JsonValue& part) {
-    expect_keys(part, {"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
-    cleans_ = needed_boolean(part, "clean_text");
-    sets_apart_ = needed_boolean(part, "handle_chinese_chars");
-    lowers_ = needed_boolean(part, "lowercase");
-    strips_ = part.boolean("strip_accents").value_or(lowers_);
-  }
-  void apply(std::string& text, bool& whole_front) const override {
-    map_characters(text, whole_front, [this](char32_t character, std::string& out) {
-      if (cleans_ && (character == 0 || is_removed(character))) return;
-      if (cleans_ && is_white_space(character)) {
-        out += ' ';
-        return;
-      }
-      const bool apart = sets_apart_ && is_ideograph(character);
-      if (apart) out += ' ';
-      append_utf8(out, character);
-      if (apart) out += ' ';
-    });
-    if (strips_) {
-      apply_form(text, {});
-      map_characters(text, whole_front, [](char32_t character, std::string& out) {
-        if (!is_stripped_mark(character)) append_utf8(out, character);
-      });
-    }
-    if (lowers_) map_characters(text, whole_front, append_lower);
-  }
-  [[nodiscard]] bool passes_cuts() const override { return true; }
-
- private:
-  bool cleans_, sets_apart_, lowers_, strips_;
-};
+BertRules read_bert_rules(const JsonValue& part) {
+  expect_keys(part, {"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
+  BertRules rules{.cleans = needed_boolean(part, "clean_text"),
+                  .sets_apart = needed_boolean(part, "handle_chinese_chars"),
+                  .lowers = needed_boolean(part, "lowercase")};
+  rules.strips = part.boolean("strip_accents").value_or(rules.lowers);
+  return rules;
+}
 
 class StripNormalizer final : public Normalizer {
  public:
@@ -217,10 +191,31 @@ class SequenceNormalizer final : public Normalizer {
 
 }  // namespace
 
+void BertNormalizer::apply(std::string& text, bool& whole_front) const {
+  map_characters(text, whole_front, [this](char32_t character, std::string& out) {
+    if (rules_.cleans && (character == 0 || is_removed(character))) return;
+    if (rules_.cleans && is_white_space(character)) {
+      out += ' ';
+      return;
+    }
+    const bool apart = rules_.sets_apart && is_ideograph(character);
+    if (apart) out += ' ';
+    append_utf8(out, character);
+    if (apart) out += ' ';
+  });
+  if (rules_.strips) {
+    apply_form(text, {});
+    map_characters(text, whole_front, [](char32_t character, std::string& out) {
+      if (!is_stripped_mark(character)) append_utf8(out, character);
+    });
+  }
+  if (rules_.lowers) map_characters(text, whole_front, append_lower);
+}
+
 std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part) {
   const std::string type = type_of(part);
   if (type == "Sequence") return std::make_unique<SequenceNormalizer>(part);
-  if (type == "BertNormalizer") return std::make_unique<BertNormalizer>(part);
+  if (type == "BertNormalizer") return std::make_unique<BertNormalizer>(read_bert_rules(part));
   if (type == "Strip") return std::make_unique<StripNormalizer>(part);
   if (type == "Replace") return std::make_unique<ReplaceNormalizer>(part);
   if (type == "Prepend") return std::make_unique<PrependNormalizer>(part);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "text/bert_words.h"
 #include "text/parts.h"
 
 namespace headlight::text {
@@ -10,6 +11,18 @@ namespace headlight::text {
 // `key` of the file: an object with the type BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents,
 // Replace, Prepend, Precompiled, Nmt, ByteLevel or Sequence. Refuses others.
 [[nodiscard]] std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part);
+
+// BERT's, of whole texts; split_words() follows the same rules.
+class BertNormalizer final : public Normalizer {
+ public:
+  explicit BertNormalizer(const BertRules& rules) : rules_(rules) {}
+  void apply(std::string& text, bool& whole_front) const override;
+  [[nodiscard]] bool passes_cuts() const override { return true; }
+  [[nodiscard]] const BertRules& rules() const noexcept { return rules_; }
+
+ private:
+  BertRules rules_;
+};
 
 // What is replaced in a text: a text, or one of the regular expressions that published files have, " {2,}" and "\s+".
 class Replacement {

@@ -40,7 +40,7 @@ std::unique_ptr<Model> read_model(const JsonValue& document, bool& takes_bytes) 
 }
 
 // Appends the ids of a text: of added tokens, and of what the model makes of the pieces between them.
-class Ids final : public PieceSink {
+class Ids final : public PieceSink, public WordSink {
  public:
   // Of those behind the ids that there are, `most` at least where there are so many.
   Ids(const Pipeline& pipeline, std::int64_t most, std::vector<std::int64_t>& ids)
@@ -56,6 +56,11 @@ class Ids final : public PieceSink {
     if (has_enough()) return;
     pipeline_.model->append_first(piece, enough_ - ids_.size(), scratch_, ids_);
   }
+  bool take_word(std::string_view word, std::size_t) override {
+    pipeline_.model->append(word, scratch_, ids_);
+    return !has_enough();
+  }
+  bool take_chunk(std::u32string_view, bool, std::size_t&) override { return false; }
 
  private:
   [[nodiscard]] bool has_enough() const noexcept { return ids_.size() >= enough_; }
@@ -80,6 +85,7 @@ class Ids final : public PieceSink {
   }
 
   void normalize(std::string_view part, bool first) {
+    if (pipeline_.bert) return static_cast<void>(split_words(part, *pipeline_.bert, false, *this));
     const auto take_piece = [this](std::string_view piece, bool begins) { split(piece, begins); };
     if (pipeline_.normalizer == nullptr) return take_matches(pipeline_.added->normalized(), part, first, take_piece);
     normalized_ = part;
@@ -123,6 +129,15 @@ bool cuts_tell(const Pipeline& pipeline) {
          pipeline.pre_tokenizer != nullptr && pipeline.pre_tokenizer->at_cut(*space) == AtCut::splits;
 }
 
+std::optional<BertRules> bert_rules(const Pipeline& pipeline) {
+  const auto* const normalizer = dynamic_cast<const BertNormalizer*>(pipeline.normalizer.get());
+  const auto* const splitter = dynamic_cast<const BertSplitter*>(pipeline.pre_tokenizer.get());
+  const auto* const model = dynamic_cast<const WordPieces*>(pipeline.model.get());
+  if (normalizer == nullptr || splitter == nullptr || model == nullptr) return std::nullopt;
+  const bool fits = pipeline.added->normalized().empty() && model->longest_word() <= kLongestWord;
+  return fits ? std::optional(normalizer->rules()) : std::nullopt;
+}
+
 }  // namespace
 
 Pipeline::Pipeline(const JsonValue& document) {
@@ -148,6 +163,7 @@ Pipeline::Pipeline(const JsonValue& document) {
   if (const auto found = part("post_processor")) {
     processor = read_post_processor(*found, [this](std::int64_t id) { return token(id) != nullptr; });
   }
+  bert = bert_rules(*this);
   splits_at_cuts = cuts_tell(*this);
 }
 

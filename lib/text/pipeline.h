@@ -10,6 +10,7 @@
 
 #include "headlight/text/tokenizer.h"
 #include "text/added_vocabulary.h"
+#include "text/bert_words.h"
 #include "text/parts.h"
 #include "text/post_processor.h"
 
@@ -39,6 +40,8 @@ struct Pipeline {
   std::optional<AddedVocabulary> added;
   PostProcessor processor;
   std::unique_ptr<Decoder> decoder;
+  // Where normalizer and pre_tokenizer are BERT's, and nothing lies between them, split_words() does their work.
+  std::optional<BertRules> bert{};
   bool splits_at_cuts = false;
 };
 

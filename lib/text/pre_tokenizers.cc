@@ -40,28 +40,6 @@ AtCut at_white_space(std::string_view space) { return space == kMetaspace ? AtCu
 // Of what splits words from marks, as which U+2581 may join marks of the letter before it.
 AtCut at_spaces_alone(std::string_view space) { return space == kMetaspace ? AtCut::unknown : AtCut::splits; }
 
-class BertSplitter final : public PreTokenizer {
- public:
-  [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_white_space(space); }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    std::size_t begin = 0;  // of the word
-    const auto give = [&](std::size_t end) {
-      if (end > begin) out.take(piece.substr(begin, end - begin), first && begin == 0);
-    };
-    for (std::size_t at = 0; at < piece.size();) {
-      const std::size_t before = at;
-      const char32_t character = next_code_point(piece, at);
-      const bool mark = is_punctuation(character);
-      if (!mark && !is_white_space(character)) continue;
-      give(before);
-      begin = mark ? before : at;
-      if (mark) give(at);
-      begin = at;
-    }
-    give(piece.size());
-  }
-};
-
 class ByteLevelSplitter final : public PreTokenizer {
  public:
   ByteLevelSplitter(const JsonValue& part, bool keeps_bytes) : keeps_bytes_(keeps_bytes) {
@@ -294,6 +272,26 @@ class SequenceSplitter final : public PreTokenizer {
 };
 
 }  // namespace
+
+AtCut BertSplitter::at_cut(std::string_view space) const { return at_white_space(space); }
+
+void BertSplitter::split(std::string_view piece, bool first, PieceSink& out) const {
+  std::size_t begin = 0;  // of the word
+  const auto give = [&](std::size_t end) {
+    if (end > begin) out.take(piece.substr(begin, end - begin), first && begin == 0);
+  };
+  for (std::size_t at = 0; at < piece.size();) {
+    const std::size_t before = at;
+    const char32_t character = next_code_point(piece, at);
+    const bool mark = is_punctuation(character);
+    if (!mark && !is_white_space(character)) continue;
+    give(before);
+    begin = mark ? before : at;
+    if (mark) give(at);
+    begin = at;
+  }
+  give(piece.size());
+}
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes) {
   const std::string type = type_of(part);

@@ -2,10 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "text/parts.h"
 
 namespace headlight::text {
+
+// At white space, and around every punctuation mark; split_words() does the same.
+class BertSplitter final : public PreTokenizer {
+ public:
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override;
+  void split(std::string_view piece, bool first, PieceSink& out) const override;
+};
 
 // `part` of the file: an object with the type BertPreTokenizer, ByteLevel, Metaspace, Digits, Punctuation, Split,
 // Whitespace, WhitespaceSplit or Sequence. Refuses others.

@@ -11,16 +11,29 @@
 #include "text/utf8.h"
 
 namespace headlight::text {
-namespace {
 
-constexpr std::size_t kMostDecomposed = 32;  // no character has more than 18
+int combining_class(std::int32_t character) noexcept {
+  const int found = utf8proc_get_property(character)->combining_class;
+  return found != 0 && in_ranges(kUnknownMarks, character) ? 0 : found;
+}
+
+std::size_t decompose(std::int32_t character, UnicodeForm form,
+                      std::array<std::int32_t, kMostDecomposed>& parts) noexcept {
+  if (in_ranges(kUndecomposed, character)) {
+    parts[0] = character;
+    return 1;
+  }
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (form.compatible ? UTF8PROC_COMPAT : 0));
+  int boundary = 0;
+  const auto count = utf8proc_decompose_char(character, parts.data(), kMostDecomposed, options, &boundary);
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(count, 0));
+}
+
+namespace {
 
 bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
-}
-
-int combining_class(utf8proc_int32_t character) {
-  return in_ranges(kUnknownMarks, character) ? 0 : utf8proc_get_property(character)->combining_class;
 }
 
 // Puts the marks behind each character in order.
@@ -58,25 +71,81 @@ void compose(std::vector<utf8proc_int32_t>& characters) {
 
 void apply_form(std::string& text, UnicodeForm form) {
   if (is_ascii(text)) return;
-  const auto options =
-      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (form.compatible ? UTF8PROC_COMPAT : 0));
   std::vector<utf8proc_int32_t> characters;
   characters.reserve(text.size());
-  std::array<utf8proc_int32_t, kMostDecomposed> parts{};
+  std::array<std::int32_t, kMostDecomposed> parts{};
   for (std::size_t at = 0; at < text.size();) {
-    const auto character = static_cast<utf8proc_int32_t>(next_code_point(text, at));
-    if (in_ranges(kUndecomposed, character)) {
-      characters.push_back(character);
-      continue;
-    }
-    int boundary = 0;
-    const auto count = utf8proc_decompose_char(character, parts.data(), kMostDecomposed, options, &boundary);
-    characters.insert(characters.end(), parts.begin(), parts.begin() + std::max<std::ptrdiff_t>(count, 0));
+    const std::size_t count = decompose(static_cast<std::int32_t>(next_code_point(text, at)), form, parts);
+    characters.insert(characters.end(), parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));
   }
   sort_marks(characters);
   if (form.composed) compose(characters);
   text.clear();
   for (const utf8proc_int32_t character : characters) append_utf8(text, static_cast<char32_t>(character));
+}
+
+namespace {
+
+constexpr std::int32_t kBelow = 0x10000;
+
+// Marks may be put in order, or join a letter before them, and so do the vowels and final consonants of Hangul.
+bool may_join(std::int32_t character) noexcept {
+  switch (utf8proc_category(character)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+      return true;
+    default:
+      return combining_class(character) != 0 || (character >= 0x1100 && character <= 0x11FF);
+  }
+}
+
+}  // namespace
+
+FormTable::FormTable(UnicodeForm form) : form_(form), plain_(kBelow) {
+  std::string text;
+  std::array<std::int32_t, kMostDecomposed> parts{};
+  for (std::int32_t character = 0; character < kBelow; ++character) {
+    if (may_join(character) || utf8proc_category(character) == UTF8PROC_CATEGORY_CS) continue;
+    bool plain = decompose(character, form, parts) == 1 && parts[0] == character;
+    const bool hangul = character >= 0xAC00 && character <= 0xD7A3;
+    if (!plain && form.composed && !hangul) {  // what is put together again
+      text.clear();
+      append_utf8(text, static_cast<char32_t>(character));
+      const std::string before = text;
+      apply_form(text, form);
+      plain = text == before;
+    }
+    plain_[static_cast<std::size_t>(character)] = plain || (form.composed && hangul);
+  }
+}
+
+void FormTable::apply(std::string& text) const {
+  std::string out, rest;
+  std::size_t given = 0;   // what lies before went into `out`
+  std::size_t behind = 0;  // where the last plain character begins
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const char32_t character = next_code_point(text, at);
+    if (character < kBelow && plain_[character]) {
+      behind = begin;
+      continue;
+    }
+    // From the plain character before it to the next one, since it may join that.
+    std::size_t end = at;
+    while (at < text.size()) {
+      const char32_t next = next_code_point(text, at);
+      if (next < kBelow && plain_[next]) break;
+      end = at;
+    }
+    out.append(text, given, behind - given);
+    rest.assign(text, behind, end - behind);
+    apply_form(rest, form_);
+    out += rest;
+    given = behind = at = end;
+  }
+  if (given == 0) return;
+  text = out.append(text, given);
 }
 
 }  // namespace headlight::text

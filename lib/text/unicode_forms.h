@@ -1,7 +1,11 @@
 // Unicode's normalisation forms.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace headlight::text {
 
@@ -12,5 +16,26 @@ struct UnicodeForm {
 
 // In time that grows with n log n, however many marks follow one another.
 void apply_form(std::string& text, UnicodeForm form);
+
+// A form for many texts: most characters are left as they are.
+class FormTable {
+ public:
+  explicit FormTable(UnicodeForm form);
+  // As apply_form().
+  void apply(std::string& text) const;
+
+ private:
+  UnicodeForm form_;
+  // By character below U+10000: nothing becomes of it and nothing joins it to what stands before it, so what stands
+  // before it and what begins with it are normalised each by itself.
+  std::vector<bool> plain_;
+};
+
+inline constexpr std::size_t kMostDecomposed = 32;  // no character has more than 18
+// What a character decomposes into, and how many they are: itself, if nothing else.
+[[nodiscard]] std::size_t decompose(std::int32_t character, UnicodeForm form,
+                                    std::array<std::int32_t, kMostDecomposed>& parts) noexcept;
+// 0 of what no mark is put in order with.
+[[nodiscard]] int combining_class(std::int32_t character) noexcept;
 
 }  // namespace headlight::text

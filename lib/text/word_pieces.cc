@@ -17,36 +17,48 @@ WordPieces::WordPieces(const JsonValue& model) {
   const auto id = vocabulary_.id(unknown);
   if (!id) model.fail("unk_token", "is " + models::in_quotes(unknown) + ", which vocab lacks");
   unknown_ = *id;
-  vocabulary_.for_each([&](const std::string& token, std::uint32_t number) {
-    words_.add(token, number);
-    if (token.starts_with(prefix)) insides_.add(std::string_view(token).substr(prefix.size()), number);
-  });
+  vocabulary_.for_each([&](const std::string& token, std::uint32_t number) { pieces_.add(token, prefix, number); });
+  pieces_.build();
+}
+
+void WordPieces::append(std::string_view piece, Scratch&, std::vector<std::int64_t>& ids) const {
+  const auto begins_character = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
+  const bool known =
+      piece.size() <= longest_word_ ||
+      static_cast<std::size_t>(std::count_if(piece.begin(), piece.end(), begins_character)) <= longest_word_;
+  if (!known || !pieces_.append(piece, ids)) ids.push_back(unknown_);
+}
+
+void PieceTries::add(std::string_view token, std::string_view prefix, std::uint32_t id) {
+  words_.add(token, id);
+  if (token.starts_with(prefix)) insides_.add(token.substr(prefix.size()), id);
+}
+
+void PieceTries::build() {
   words_.build();
   insides_.build();
 }
 
-void WordPieces::append(std::string_view piece, Scratch&, std::vector<std::int64_t>& ids) const {
+bool PieceTries::append(std::string_view word, std::vector<std::int64_t>& ids) const {
   const std::size_t before = ids.size();
-  const auto begins_character = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
-  bool known = piece.size() <= longest_word_ ||
-               static_cast<std::size_t>(std::count_if(piece.begin(), piece.end(), begins_character)) <= longest_word_;
-  for (std::size_t begin = 0; known && begin < piece.size();) {
+  for (std::size_t begin = 0; begin < word.size();) {
     Trie::Walk walk(begin == 0 ? words_ : insides_);
     std::uint32_t longest = Trie::kNone;
     std::size_t end = begin;
-    for (std::size_t at = begin; at < piece.size() && walk.step(piece[at]);) {
+    for (std::size_t at = begin; at < word.size() && walk.step(word[at]);) {
       ++at;
       if (walk.id() == Trie::kNone) continue;
       longest = walk.id();
       end = at;
     }
-    known = longest != Trie::kNone;
-    if (known) ids.push_back(longest);
+    if (longest == Trie::kNone) {
+      ids.resize(before);
+      return false;
+    }
+    ids.push_back(longest);
     begin = end;
   }
-  if (known) return;
-  ids.resize(before);
-  ids.push_back(unknown_);
+  return true;
 }
 
 }  // namespace headlight::text

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "headlight/models/errors.h"
-#include "models/basic_tokenizer.h"
+#include "text/characters.h"
 #include "tools/headlight/beams/beams.h"
 #include "tools/headlight/support/display_text.h"
 
@@ -69,7 +69,7 @@ std::int64_t word_count(const std::vector<Word>& words) {
   std::int64_t count = 0;
   for (const Word& word : words) {
     bool marks = true;
-    for_each_code_point(word.text, [&](char32_t code) { return marks = marks && models::is_punctuation(code); });
+    for_each_code_point(word.text, [&](char32_t code) { return marks = marks && text::is_punctuation(code); });
     count += word.special || marks || word.text.starts_with("##") ? 0 : 1;
   }
   return count;
