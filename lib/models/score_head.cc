@@ -1,6 +1,7 @@
 #include "models/score_head.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -112,12 +113,20 @@ void read_function(const JsonValue& config, ScoreHead& into) {
   }
 }
 
-PoolingMode pooling_of(const JsonValue& config, const Head& head) {
-  if (head.pooling_key.empty()) return head.pooling;
-  const std::string name = config.string(head.pooling_key).value_or("cls");
-  if (name == "cls") return PoolingMode::cls;
-  if (name == "mean") return PoolingMode::mean;
-  config.fail(head.pooling_key, "is " + in_quotes(name) + ", expected cls or mean");
+struct HeadPooling {
+  PoolingMode mode;
+  bool late = false;
+};
+
+HeadPooling pooling_of(const JsonValue& config, const Head& head) {
+  if (head.pooling_key.empty()) return {head.pooling};
+  const bool older = !head.older_pooling_key.empty() && !config.find(head.pooling_key);
+  const std::string_view key = older ? head.older_pooling_key : head.pooling_key;
+  const std::string name = config.string(key).value_or(head.late ? "late" : "cls");
+  if (name == (head.late ? "bos" : "cls")) return {PoolingMode::cls};
+  if (name == "mean") return {PoolingMode::mean};
+  if (head.late && name == "late") return {PoolingMode::mean, true};
+  config.fail(key, "is " + in_quotes(name) + ", expected " + (head.late ? "bos, mean or late" : "cls or mean"));
 }
 
 }  // namespace
@@ -127,14 +136,20 @@ std::optional<ScoreHead> read_score_head(const JsonValue& config, const Head& he
                                          SafetensorsFile& file) {
   if (head.layers.empty() || !is_classifier(config)) return std::nullopt;
   ScoreHead read;
-  read.pooled.encoder.width = width;
-  read.pooled.pooling = {pooling_of(config, head)};
+  const HeadPooling pooling = pooling_of(config, head);
+  read.pooled.pooling = {pooling.mode};
   std::int64_t before = width;
   LayerReader reader(config, prefixes, file);
   for (const HeadLayer& layer : head.layers) {
     read.pooled.vector_layers.push_back(reader.read(layer, before));
     before = read.pooled.vector_layers.back().width;
   }
+  if (pooling.late) {
+    const auto last = std::prev(read.pooled.vector_layers.end());
+    read.of_tokens.assign(std::make_move_iterator(read.pooled.vector_layers.begin()), std::make_move_iterator(last));
+    read.pooled.vector_layers.erase(read.pooled.vector_layers.begin(), last);
+  }
+  read.pooled.encoder.width = read.of_tokens.empty() ? width : read.of_tokens.back().width;
   read.labels = before;
   if (const auto labels = labels_of(config); labels && *labels != read.labels) {
     config.fail(config.find("id2label") ? "id2label" : "num_labels",

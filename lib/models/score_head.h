@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "files/json_value.h"
 #include "headlight/models/safetensors.h"
@@ -15,6 +16,8 @@
 namespace headlight::models {
 
 struct ScoreHead {
+  // Dense ones that each token goes through before the pooling.
+  std::vector<VectorLayer> of_tokens{};
   // Width of the network, pooling and layers, as make_vectors() takes them.
   ModelOptions pooled;
   // What is done to each score at last.

@@ -326,7 +326,10 @@ void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
   workspace->reserve(*network_, tokens, longest);
   const std::int64_t sequences = Workspace::sequences_at_a_time(tokens);
   workspace->vectors().reserve(engine, options_, sequences);
-  if (head_ != nullptr) workspace->vectors().reserve(engine, head_->pooled, sequences);
+  if (head_ == nullptr) return;
+  workspace->vectors().reserve(engine, head_->pooled, sequences);
+  workspace->vectors().reserve_tokens(engine, head_->of_tokens, network_->width(),
+                                      std::min(tokens, std::max(kTokensAtATime, longest)));
 }
 
 namespace {

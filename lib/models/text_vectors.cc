@@ -156,13 +156,36 @@ std::optional<PoolingMode> parse_pooling_mode(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-View<float, 2> VectorScratch::rows(int half, std::int64_t texts, std::int64_t width) {
-  Tensor<float, 1>& memory = memory_[half];
-  if (texts * width > memory.size()) {
+View<float, 2> VectorScratch::rows(int part, std::int64_t rows, std::int64_t width) {
+  Tensor<float, 1>& memory = memory_[part];
+  if (rows * width > memory.size()) {
     memory = {};
-    memory = Tensor<float, 1>({texts * width});
+    memory = Tensor<float, 1>({rows * width});
   }
-  return {memory.data(), {texts, width}};
+  return {memory.data(), {rows, width}};
+}
+
+void VectorScratch::reserve_tokens(Engine& engine, std::span<const VectorLayer> layers, std::int64_t width,
+                                   std::int64_t tokens) {
+  int part = 2;
+  for (const VectorLayer& layer : layers) {
+    static_cast<void>(rows(part, tokens, layer.width));
+    headlight::reserve(engine, {.m = tokens, .n = layer.width, .k = width});
+    width = layer.width;
+    part = 5 - part;
+  }
+}
+
+View<const float, 2> through_layers(Engine& engine, std::span<const VectorLayer> layers, View<const float, 2> hidden,
+                                    VectorScratch& scratch) {
+  int part = 2;
+  for (const VectorLayer& layer : layers) {
+    const View<float, 2> behind = scratch.rows(part, hidden.extent(0), layer.width);
+    dense(engine, layer, hidden, behind);
+    hidden = behind;
+    part = 5 - part;
+  }
+  return hidden;
 }
 
 void VectorScratch::reserve(Engine& engine, const ModelOptions& options, std::int64_t texts) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "headlight/engine.h"
 #include "headlight/layers/encoder.h"
@@ -16,15 +17,22 @@ class VectorScratch {
   // Room for `texts` texts of a call, and what their products take from the engine. Throws OutOfMemory.
   void reserve(Engine& engine, const ModelOptions& options, std::int64_t texts);
 
-  // The two halves of it, [texts, width] each.
-  [[nodiscard]] View<float, 2> rows(int half, std::int64_t texts, std::int64_t width);
+  // And for so many tokens that go through dense layers before they are pooled.
+  void reserve_tokens(Engine& engine, std::span<const VectorLayer> layers, std::int64_t width, std::int64_t tokens);
+
+  // Its parts, [rows, width] each: two of vectors, two of tokens.
+  [[nodiscard]] View<float, 2> rows(int part, std::int64_t rows, std::int64_t width);
 
  private:
-  Tensor<float, 1> memory_[2];
+  Tensor<float, 1> memory_[4];
 };
 
 // Puts every number through the function.
 void apply_function(VectorLayer::Function function, View<float, 2> rows) noexcept;
+
+// hidden [N, E] through dense layers, row by row. Throws OutOfMemory.
+[[nodiscard]] View<const float, 2> through_layers(Engine& engine, std::span<const VectorLayer> layers,
+                                                  View<const float, 2> hidden, VectorScratch& scratch);
 
 // hidden [N, E] of the sequences of `input` → out [n, D], the first D ≤ vector_width(options) numbers of each vector,
 // then normalised. The first prompt_tokens of each sequence are left out, if options.pool_prompt is false. A sequence

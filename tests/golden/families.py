@@ -98,8 +98,11 @@ CLASSIFIERS = {
     "nomic_bert": ("NomicBertForSequenceClassification", *MODELS["nomic_bert"][1:]),
     "new": ("GteForSequenceClassification", *MODELS["new"][1:]),
     "qwen3": ("Qwen3ForSequenceClassification", *MODELS["qwen3"][1:]),
+    "eurobert": ("EuroBertForSequenceClassification", *MODELS["eurobert"][1:]),
+    "eurobert by the mean": ("EuroBertForSequenceClassification", BYTES, at_end(*END), {**MODELS["eurobert"][3], "classifier_pooling": "mean"}, None),
+    "eurobert by the first": ("EuroBertForSequenceClassification", BYTES, at_end(*END), {**MODELS["eurobert"][3], "classifier_pooling": "bos"}, None),
 }
-LABELS = {"bert": 3, "modernbert by the mean": 2}
+LABELS = {"bert": 3, "modernbert by the mean": 2, "eurobert by the mean": 4}
 
 
 def model_type(name):

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "headlight/models/errors.h"
 #include "headlight/models/headlight_models.h"
 #include "headlight/models/text_encoder.h"
 #include "models/golden_family.h"
@@ -96,6 +97,29 @@ TEST(FamilyScores, GoThroughTheFunctionThatIsNamed) {
   EXPECT_TRUE(contains(refusal({{"architectures", {"RobertaModel"}}}), "no head for classification"));
 }
 
+TEST(FamilyScores, ArePooledAsEitherKeySays) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const GoldenFamily& family = classifier("eurobert");
+  const std::vector<TextPair> pair{{"a city", "New York"}};
+  const auto score = [&](const json& changes) {
+    json config = family.described.at("config");
+    config.merge_patch(changes);
+    return load(family.write(scratch.path("family"), config)).score(engine, pair)(0, 0);
+  };
+  const float late = score(json::object()), mean = score({{"classifier_pooling", "mean"}});
+  EXPECT_NE(late, mean);
+  EXPECT_EQ(score({{"clf_pooling", "late"}}), late);
+  EXPECT_EQ(score({{"clf_pooling", "mean"}}), mean);
+  EXPECT_EQ(score({{"clf_pooling", "mean"}, {"classifier_pooling", "late"}}), late);
+  try {
+    static_cast<void>(score({{"clf_pooling", "cls"}}));
+    FAIL() << "it was read";
+  } catch (const FileError& error) {
+    EXPECT_TRUE(contains(error.what(), "clf_pooling is 'cls', expected bos, mean or late")) << error.what();
+  }
+}
+
 // From C the same bits; and what is no model for it, or no pairs, is refused.
 TEST(FamilyScores, HaveTheSameBitsFromC) {
   const ScratchFolder scratch;
@@ -147,7 +171,7 @@ TEST(FamilyScores, HaveTheSameBitsFromC) {
 // Its layers have scratch memory of their own.
 TEST(FamilyScores, TheFirstCallAfterReserveAllocatesWhatLaterOnesDo) {
   const ScratchFolder scratch;
-  for (const char* const name : {"bert", "roberta"}) {
+  for (const char* const name : {"bert", "roberta", "eurobert"}) {
     const TextEncoder model = load(classifier(name).write(scratch.path(name)));
     Engine engine({.threads = 1});
     const std::vector<TextPair> pairs{{"a city", "New York"}, {"the streets", "are long"}};

@@ -27,7 +27,8 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "rope_theta", Treatment::read, "", "where rope_parameters does not say; 10000 where it is missing too"},
     {"config.json", "partial_rotary_factor", Treatment::refused, "1|1.000000", ""},
     {"config.json", "auto_map", Treatment::no_effect, "", "its code is what is built here"},
-    {"config.json", "clf_pooling", Treatment::no_effect, "", "of a task's head"},
+    {"config.json", "classifier_pooling", Treatment::read, "", "of scores: `bos`, `mean` or `late`, which it is where it is missing"},
+    {"config.json", "clf_pooling", Treatment::read, "", "where classifier_pooling does not say"},
     {"config.json", "hidden_dropout", Treatment::no_effect, "", "of training"},
     {"config.json", "pretraining_tp", Treatment::no_effect, "", "how products were split"},
     {"config.json", "mask_token", Treatment::no_effect, "", ""},
@@ -36,6 +37,8 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "eos_token", Treatment::no_effect, "", ""},
 };
 // clang-format on
+
+constexpr HeadLayer kHead[] = {{.file = "dense", .function = VectorLayer::Function::gelu}, {.file = "classifier"}};
 
 FamilyConfig read(const JsonValue& config) {
   FamilyConfig read{.network = llama_like(config, "hidden_act"),
@@ -52,6 +55,15 @@ FamilyConfig read(const JsonValue& config) {
 
 }  // namespace
 
-constinit const Family kEuroBert{"eurobert", &read, kLlamaNames, kLlamaPrefixes, kLlamaOwn, kLlamaComputed, kKeys};
+constinit const Family kEuroBert{
+    "eurobert",
+    &read,
+    kLlamaNames,
+    kLlamaPrefixes,
+    kLlamaOwn,
+    kLlamaComputed,
+    kKeys,
+    "PreTrainedTokenizerFast",
+    {.pooling_key = "classifier_pooling", .layers = kHead, .late = true, .older_pooling_key = "clf_pooling"}};
 
 }  // namespace headlight::models

@@ -52,8 +52,12 @@ struct HeadLayer {
 // What stands on a network whose `architectures` end in ForSequenceClassification.
 struct Head {
   PoolingMode pooling = PoolingMode::cls;
-  std::string_view pooling_key{};  // of config.json, which names "cls" or "mean" in place of that
+  // Of config.json, which names "cls" or "mean" in place of that; with `late` also "late": the layers before the last
+  // one see every token, and the last one the mean of what they make of them.
+  std::string_view pooling_key{};
   std::span<const HeadLayer> layers{};
+  bool late = false;                     // and "bos" is "cls", and no name is "late"
+  std::string_view older_pooling_key{};  // where config.json does not have pooling_key
 };
 
 struct Family {
