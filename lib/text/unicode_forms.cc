@@ -86,7 +86,7 @@ void apply_form(std::string& text, UnicodeForm form) {
 
 namespace {
 
-constexpr std::int32_t kBelow = 0x10000;
+constexpr std::int32_t kTableEnd = 0x10000;
 
 // Marks may be put in order, or join a letter before them, and so do the vowels and final consonants of Hangul.
 bool may_join(std::int32_t character) noexcept {
@@ -102,10 +102,10 @@ bool may_join(std::int32_t character) noexcept {
 
 }  // namespace
 
-FormTable::FormTable(UnicodeForm form) : form_(form), plain_(kBelow) {
+FormTable::FormTable(UnicodeForm form) : form_(form), plain_(kTableEnd) {
   std::string text;
   std::array<std::int32_t, kMostDecomposed> parts{};
-  for (std::int32_t character = 0; character < kBelow; ++character) {
+  for (std::int32_t character = 0; character < kTableEnd; ++character) {
     if (may_join(character) || utf8proc_category(character) == UTF8PROC_CATEGORY_CS) continue;
     bool plain = decompose(character, form, parts) == 1 && parts[0] == character;
     const bool hangul = character >= 0xAC00 && character <= 0xD7A3;
@@ -127,7 +127,7 @@ void FormTable::apply(std::string& text) const {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
     const char32_t character = next_code_point(text, at);
-    if (character < kBelow && plain_[character]) {
+    if (character < kTableEnd && plain_[character]) {
       behind = begin;
       continue;
     }
@@ -135,7 +135,7 @@ void FormTable::apply(std::string& text) const {
     std::size_t end = at;
     while (at < text.size()) {
       const char32_t next = next_code_point(text, at);
-      if (next < kBelow && plain_[next]) break;
+      if (next < kTableEnd && plain_[next]) break;
       end = at;
     }
     out.append(text, given, behind - given);
