@@ -8,13 +8,12 @@
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
 #include "models/vocabulary.h"
+#include "models/vocabulary_pieces.h"
 #include "models/whole_words.h"
 #include "text/added_tokens.h"
 #include "text/bert_words.h"
 #include "text/normalizers.h"
 #include "text/pre_tokenizers.h"
-#include "text/token_table.h"
-#include "text/word_pieces.h"
 
 namespace headlight::models {
 
@@ -30,34 +29,8 @@ text::BertRules rules_of(const TokenizerOptions& options) {
           .lowers = options.lower_case};
 }
 
-// The tokens of vocab.txt, and their ids.
-class Pieces {
- public:
-  Pieces(std::vector<std::string> tokens, std::string_view prefix) : tokens_(std::move(tokens)) {
-    for (std::size_t line = 0; line < tokens_.size(); ++line) {
-      const auto number = static_cast<std::uint32_t>(line);
-      ids_.add(tokens_[line], number);
-      // No word has more bytes.
-      if (tokens_[line].size() <= text::kLongestToken) tries_.add(tokens_[line], prefix, number);
-    }
-    ids_.sort();
-    tries_.build();
-  }
-  [[nodiscard]] const std::vector<std::string>& tokens() const noexcept { return tokens_; }
-  [[nodiscard]] const text::PieceTries& tries() const noexcept { return tries_; }
-  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const {
-    const std::uint32_t found = ids_.find(token);
-    return found == text::TokenTable::kNone ? std::nullopt : std::optional<std::int64_t>(found);
-  }
-
- private:
-  std::vector<std::string> tokens_;
-  text::TokenTable ids_;
-  text::PieceTries tries_;
-};
-
 // The five tokens that have names, where a vocabulary has them, found in the text as they are spelt.
-std::vector<AddedToken> named_tokens(const Pieces& pieces, const TokenizerOptions& options) {
+std::vector<AddedToken> named_tokens(const VocabularyPieces& pieces, const TokenizerOptions& options) {
   std::vector<AddedToken> found;
   for (const std::string& name :
        {options.pad_token, options.unk_token, options.cls_token, options.sep_token, options.mask_token}) {
@@ -100,7 +73,7 @@ struct Tokenizer::State {
 
   class Ids;
 
-  Pieces pieces;
+  VocabularyPieces pieces;
   TokenizerOptions options;
   text::BertRules rules;
   text::BertNormalizer normalizer;
