@@ -72,11 +72,14 @@ HEADLIGHT_INLINE Vec exp2_normal(Vec x) {
   }
 }
 
-// Of a softmax with that maximum, and maxima of lanes: numbers of a lane up to this one have the weight 0. Comparisons
-// that no NaN traps.
+// Whether a maximum is so large, or no number, that rounding moves a distance from it by more than 16. Here and below
+// by comparisons that no NaN traps.
+HEADLIGHT_INLINE bool is_far_out(float maximum) { return !__builtin_islessequal(__builtin_fabsf(maximum), 0x1p28f); }
+
+// Of a softmax with that maximum, and maxima of lanes: numbers of a lane up to this one have the weight 0.
 HEADLIGHT_INLINE Vec vanishing_from(float maximum, Vec lanes) {
   // Twice the distance that it takes, from what is known before the maximum is.
-  if (__builtin_islessequal(__builtin_fabsf(maximum), 0x1p28f)) [[likely]]
+  if (!is_far_out(maximum)) [[likely]]
     return sub(lanes, broadcast(208.0f));
   if (maximum == __builtin_inff()) return broadcast(__FLT_MAX__);
   // Farther than rounding moves a large maximum, and without an overflow.

@@ -56,7 +56,8 @@ inline void softmax(kernels::Rows<const float> all_x, kernels::Rows<float> all_y
   float* y = all_y.data;
   for (std::int64_t row = 0; row < rows; ++row, x += all_x.stride, y += all_y.stride) {
     const Largest largest = largest_of_row(x, columns);
-    if (largest.number == -kInfinity) {
+    // One comparison is made in any case.
+    if (is_far_out(largest.number) && largest.number == -kInfinity) [[unlikely]] {
       softmax_of_nothing(x, y, columns);
       continue;
     }
