@@ -121,9 +121,9 @@ struct Tokenizer::State {
   }
 };
 
-// Appends the ids of words until there are `most`. Words come one by one, so a long text costs no more than what is
-// kept of it.
-class Tokenizer::State::Ids final : public text::WordSink, public text::PieceSink {
+// Hidden, for a class within one that is shown is shown. Appends the ids of words until there are `most`. Words come
+// one by one, so a long text costs no more than what is kept of it.
+class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::WordSink, public text::PieceSink {
  public:
   Ids(const State& state, std::size_t most, std::vector<std::int64_t>& ids) : state_(state), most_(most), ids_(ids) {}
 
