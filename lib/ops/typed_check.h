@@ -25,8 +25,7 @@ inline void check_built_type(std::string_view operation, std::string_view argume
 }
 
 // Checks that numbers of that type can be widened to float32 by themselves.
-[[noreturn, gnu::cold]] HEADLIGHT_INNER_API void fail_widened_type(std::string_view operation,
-                                                                   std::string_view argument, NumberType type);
+[[noreturn, gnu::cold]] void fail_widened_type(std::string_view operation, std::string_view argument, NumberType type);
 inline void check_widened_type(std::string_view operation, std::string_view argument, NumberType type) {
   if (type == NumberType::float32 || type == NumberType::bfloat16 || type == NumberType::float16) return;
   fail_widened_type(operation, argument, type);
