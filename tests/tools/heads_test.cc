@@ -302,7 +302,7 @@ TEST_F(Heads, MemoryDoesNotGrowWithTheTexts) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished finished = run_program(arguments, {.output = "/dev/null"});
     EXPECT_EQ(finished.code, 0) << finished.error;
-    return finished.peak_bytes;
+    return finished.own_peak_bytes;
   };
   const std::int64_t all_lines = 15 * kFew * static_cast<std::int64_t>(line.size());
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--importance", "--mask", "0.1"}}) {

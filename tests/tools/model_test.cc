@@ -265,7 +265,7 @@ TEST_F(ModelCommands, ManyTextsTakeNoMemory) {
     const std::string out = read("out");
     EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), texts) << "a line a text";
     EXPECT_EQ(json.empty() || nlohmann::json::accept(out), true);
-    return finished.peak_bytes;
+    return finished.own_peak_bytes;
   };
   peak(10'000, "");
   // Lines, and a document that is printed whole: many would be 12 MB. All words that are counted are there both times.
@@ -288,7 +288,7 @@ TEST_F(ModelCommands, EmbeddingIntoAFileTakesNoMemory) {
         {"embed", "--model", folder_ / "wide", "--input", "-", "-t", "1", "-o", folder_ / "e.npy"}, {.input = input});
     EXPECT_EQ(finished.code, 0) << finished.error;
     EXPECT_EQ(std::filesystem::file_size(folder_ / "e.npy"), 128 + 4u * kWidth * static_cast<unsigned>(texts));
-    return finished.peak_bytes;
+    return finished.own_peak_bytes;
   };
   constexpr int kFew = 200, kMany = 40 * kFew;
   EXPECT_LT(peak(kMany), peak(kFew) + 4 * kWidth * (kMany - kFew) / 4);

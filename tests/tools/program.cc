@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 namespace headlight::test {
@@ -40,6 +43,17 @@ void set_output(const Surroundings& surroundings, const std::string& captured) {
   }
 }
 
+// The most memory that was resident since the process began its program; 0 when it has ended. What wait4() tells is not
+// less than what was resident of this process when it forked.
+std::int64_t resident_peak(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    constexpr std::string_view kName = "VmHWM:";
+    if (line.starts_with(kName)) return std::strtoll(line.c_str() + kName.size(), nullptr, 10) << 10;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Finished run_program(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
@@ -67,9 +81,13 @@ Finished run_program(const std::vector<std::string>& arguments, const Surroundin
   }
   int status = 0;
   struct rusage used {};
-  ::wait4(child, &status, 0, &used);
+  std::int64_t own_peak = 0;
+  while (::wait4(child, &status, WNOHANG, &used) == 0) {
+    if (const std::int64_t peak = resident_peak(child); peak > 0) own_peak = peak;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"), read_file(folder / "error"),
-          std::int64_t{used.ru_maxrss} << 10};
+          std::int64_t{used.ru_maxrss} << 10, own_peak};
 }
 
 ScratchFolder::ScratchFolder() {

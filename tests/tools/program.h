@@ -13,7 +13,8 @@ struct Finished {
   int code = -1;  // of exit(); −1 when a signal ended the program
   std::string out;
   std::string error;
-  std::int64_t peak_bytes = 0;  // of resident memory
+  std::int64_t peak_bytes = 0;      // resident: the most of the program, its children, and the test when it forked
+  std::int64_t own_peak_bytes = 0;  // of the program alone
 };
 
 struct Surroundings {
