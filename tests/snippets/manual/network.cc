@@ -12,6 +12,7 @@ int main() {
   headlight::NetworkSpec spec = {.width = 64, .embedding = {.vocabulary = 100}};
   spec.blocks = {block, block};
   spec.last_norm = {.kind = headlight::NormKind::rms};
+  spec.logits = {.weight = headlight::LogitsSpec::Weight::word_embeddings};
 
   headlight::Engine engine;
   headlight::Network network(spec);
@@ -20,8 +21,9 @@ int main() {
   // Two sequences, of three tokens and of one.
   const std::vector<std::int64_t> ids = {5, 17, 99, 3}, positions = {0, 1, 2, 0}, offsets = {0, 3, 4};
   const headlight::EncoderInput input = {.ids = ids, .positions = positions, .offsets = offsets};
-  headlight::Tensor<float, 2> hidden({4, 64}), gradient({4, 64});
+  headlight::Tensor<float, 2> hidden({4, 64}), logits({4, 100}), gradient({4, 64});
   network.forward(engine, input, hidden.view());
+  network.logits(engine, hidden.view(), logits.view());
 
   network.set_training(true);
   headlight::SavedState saved;
