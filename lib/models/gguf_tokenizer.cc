@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,7 +27,7 @@ namespace {
 constexpr std::string_view kModel = "tokenizer.ggml.model", kPre = "tokenizer.ggml.pre",
                            kTokens = "tokenizer.ggml.tokens", kTypes = "tokenizer.ggml.token_type",
                            kScores = "tokenizer.ggml.scores", kMerges = "tokenizer.ggml.merges",
-                           kUnknown = "tokenizer.ggml.unknown_token_id", kBegin = "tokenizer.ggml.bos_token_id",
+                           kUnknownId = "tokenizer.ggml.unknown_token_id", kBegin = "tokenizer.ggml.bos_token_id",
                            kEnd = "tokenizer.ggml.eos_token_id",
                            kSeparator = "tokenizer.ggml.seperator_token_id",  // as the format spells it
     kPadding = "tokenizer.ggml.padding_token_id", kMask = "tokenizer.ggml.mask_token_id",
@@ -128,7 +129,7 @@ class GgufTokenizerReader {
       metadata.pass_over(key);
     }
     for (const std::string_view key :
-         {kPadding, kMask, kUnknown, kSeparator, kClass, kBegin, kEnd, kPre, kScores, kPrefix, kRemovesSpace}) {
+         {kPadding, kMask, kUnknownId, kSeparator, kClass, kBegin, kEnd, kPre, kScores, kPrefix, kRemovesSpace}) {
       metadata.pass_over(key);
     }
   }
@@ -151,7 +152,7 @@ class GgufTokenizerReader {
     }
     options.lower_case = metadata_.flag(kLowerCase, options.lower_case);
     if (metadata_.has(kStripsAccents)) options.strip_accents = metadata_.flag(kStripsAccents, false);
-    options.unk_token = name_of({kUnknown}, options.unk_token);
+    options.unk_token = name_of({kUnknownId}, options.unk_token);
     options.cls_token = name_of({kClass, kBegin}, options.cls_token);
     options.sep_token = name_of({kSeparator, kEnd}, options.sep_token);
     options.pad_token = name_of({kPadding}, options.pad_token);
@@ -191,6 +192,18 @@ class GgufTokenizerReader {
     if (count == 0 || count == tokens_.size()) return;
     metadata_.fail(key, "has " + std::to_string(count) + " elements, expected one for each of the " +
                             std::to_string(tokens_.size()) + " tokens");
+  }
+  // One for each token; they are sorted by, so each is finite.
+  [[nodiscard]] std::vector<double> scores_beside(const std::string& model) const {
+    std::vector<double> scores = metadata_.numbers(kScores);
+    if (scores.empty()) metadata_.fail(kScores, "is missing beside the model " + model);
+    check_count(kScores, scores.size());
+    for (std::size_t n = 0; n < scores.size(); ++n) {
+      if (std::isfinite(scores[n])) continue;
+      metadata_.fail(kScores, "has the score " + std::to_string(scores[n]) + " of token " + std::to_string(n) +
+                                  ", expected finite numbers");
+    }
+    return scores;
   }
   [[nodiscard]] bool is(std::size_t token, TokenKind kind) const {
     return !types_.empty() && types_[token] == static_cast<std::int64_t>(kind);
@@ -238,12 +251,10 @@ class GgufTokenizerReader {
   }
 
   void add_by_scores(JsonObject& document) const {
-    const std::vector<double> scores = metadata_.numbers(kScores);
-    if (scores.empty()) metadata_.fail(kScores, "is missing beside the model llama");
-    check_count(kScores, scores.size());
+    const std::vector<double> scores = scores_beside("llama");
     JsonObject model(":", ",");
     model.add("type", "BPE");
-    if (const auto unknown = id_of(kUnknown)) model.add("unk_token", tokens_[*unknown]);
+    if (const auto unknown = id_of(kUnknownId)) model.add("unk_token", tokens_[*unknown]);
     model.add("fuse_unk", true);
     model.add("byte_fallback", true);
     model.add_text("vocab", vocabulary_text(tokens_.size()));
@@ -267,9 +278,7 @@ class GgufTokenizerReader {
   }
 
   void add_unigram(JsonObject& document) const {
-    const std::vector<double> scores = metadata_.numbers(kScores);
-    if (scores.empty()) metadata_.fail(kScores, "is missing beside the model t5");
-    check_count(kScores, scores.size());
+    const std::vector<double> scores = scores_beside("t5");
     for (const std::string_view key : {kPrefix, kRemovesSpace}) {
       if (!metadata_.flag(key, true)) metadata_.fail(key, "is false, expected true beside the model t5");
     }
@@ -279,7 +288,7 @@ class GgufTokenizerReader {
     }
     JsonObject model(":", ",");
     model.add("type", "Unigram");
-    if (const auto unknown = id_of(kUnknown)) model.add("unk_id", *unknown);
+    if (const auto unknown = id_of(kUnknownId)) model.add("unk_id", *unknown);
     model.add_text("vocab", array_of({list}));
     const std::vector<std::int64_t> characters = metadata_.integers(kCharacters);
     if (!characters.empty()) {
