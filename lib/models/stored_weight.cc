@@ -166,6 +166,7 @@ StoredWeight::StoredWeight(const std::string& name, const WeightView& weight, st
     add("", dtype_of(type_), weight.shape, bytes_of(type_));
     return;
   }
+  if (weight.shape.empty()) fail(name, "has no axis, expected one or more for " + std::string(headlight::name(type_)));
   if (type_ == NumberType::int8) {  // a row without numbers has a scale all the same
     per_scale_ = std::max<std::int64_t>(columns_, 1);
     scales_of_row_ = 1;

@@ -3,11 +3,15 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <numeric>
 #include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "headlight/gemm.h"
 #include "headlight/layers/linear.h"
@@ -293,6 +297,20 @@ TEST(StoredWeight, RefusalsNameTheTensor) {
   EXPECT_EQ(
       refusal({{"m", {.shape = {2, 3}, .stored = {StorageFormat::bfloat16, halves.data(), 4}}}}, NumberType::bfloat16),
       "write_safetensors: tensor 'm' has 4 values, which its shape does not say, or a reserved name");
+  // One number that lies in int8 or int4 and has no axis that scales could stand for.
+  const ScratchFolder folder;
+  const std::uint8_t number = 1;
+  const float scale = 1;
+  for (const auto& [format, type] : {std::pair{StorageFormat::int8, "int8"}, {StorageFormat::int4, "int4"}}) {
+    const Weights weights{{"m", {.shape = {}, .stored = {format, &number, 1, &scale}}}};
+    std::string said;
+    try {
+      write_safetensors_as_stored(folder.path("w"), weights);
+    } catch (const std::invalid_argument& error) {
+      said = error.what();
+    }
+    EXPECT_EQ(said, "write_safetensors: tensor 'm' has no axis, expected one or more for " + std::string(type));
+  }
   EXPECT_EQ(refusal({{"m", view_of(matrix)}}, static_cast<NumberType>(99)),
             "write_safetensors: weights are of type , expected float32, bfloat16, float16, int8 or int4");
 }
