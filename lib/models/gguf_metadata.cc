@@ -10,6 +10,8 @@ namespace headlight::models {
 namespace {
 
 constexpr std::array<std::string_view, 3> kWhole{"general.", "tokenizer.", "split."};
+// What tells of the file and of how it was made.
+constexpr std::array<std::string_view, 3> kOfTheFile{"general.", "split.", "quantize."};
 constexpr std::size_t kMostUnread = 100;
 
 }  // namespace
@@ -100,7 +102,8 @@ void GgufMetadata::fail(std::string_view key, const std::string& message) const 
 std::vector<std::string> GgufMetadata::unread() const {
   std::vector<std::string> keys;
   for (const GgufEntry& entry : file_.metadata()) {
-    if (entry.key.starts_with(kWhole.front()) || asked_.contains(entry.key)) continue;
+    const auto begins = [&](std::string_view one) { return entry.key.starts_with(one); };
+    if (std::any_of(kOfTheFile.begin(), kOfTheFile.end(), begins) || asked_.contains(entry.key)) continue;
     if (keys.size() == kMostUnread) break;
     keys.push_back(printable(file_.path()) + ": " + printable(entry.key));
   }

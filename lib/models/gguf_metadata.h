@@ -39,7 +39,7 @@ class GgufMetadata {
   [[noreturn]] void fail(std::string_view key, const std::string& message) const;
   // Marks as known a key whose value changes nothing here.
   void pass_over(std::string_view key) const { static_cast<void>(find(key)); }
-  // Keys of the architecture and of the tokenizer that nobody has asked for, "PATH: KEY".
+  // Keys that nobody has asked for, "PATH: KEY"; not those that tell of the file: general., split., quantize.
   [[nodiscard]] std::vector<std::string> unread() const;
 
  private:

@@ -23,6 +23,7 @@ namespace {
 using files::JsonValue;
 
 constexpr double kMost = 1e12;
+constexpr std::string_view kScalingType = "rope.scaling.type";
 
 // The sizes of every architecture.
 struct Sizes {
@@ -118,12 +119,11 @@ void add_heads(const Sizes& sizes, JsonObject& config) {
 
 // rope.scaling.* as rope_scaling; "" for none.
 std::string scaling_text(const GgufMetadata& metadata) {
-  constexpr std::string_view kType = "rope.scaling.type";
-  const std::string type = metadata.text(kType).value_or("none");
+  const std::string type = metadata.text(kScalingType).value_or("none");
   metadata.pass_over("rope.scaling.finetuned");
   if (type == "none" || type.empty()) return "";
   if (type != "linear" && type != "yarn") {
-    metadata.fail(kType, "is " + in_quotes(type) + ", expected none, linear or yarn");
+    metadata.fail(kScalingType, "is " + in_quotes(type) + ", expected none, linear or yarn");
   }
   JsonObject scaling(":", ",");
   scaling.add("rope_type", type);
@@ -253,10 +253,15 @@ const Architecture& architecture_of(const GgufMetadata& metadata) {
   metadata.fail("general.architecture", "is " + in_quotes(metadata.architecture()) + ", expected one of " + expected);
 }
 
-// Llama 3's angles, of which the converter makes a tensor: what each frequency is divided by.
-void read_factors(GgufFile& file, FamilyConfig& config) {
+// Llama 3's angles, of which the converter makes a tensor: what each frequency is divided by. It stands for
+// rope.scaling.*, which the converter then does not write.
+void read_factors(const GgufMetadata& metadata, GgufFile& file, FamilyConfig& config) {
   constexpr std::string_view kFactors = "rope_freqs.weight";
   if (file.find(kFactors) == nullptr) return;
+  if (!scaling_text(metadata).empty()) {
+    metadata.fail(kScalingType, "is " + in_quotes(*metadata.text(kScalingType)) + " beside the tensor " +
+                                    in_quotes(kFactors) + ", expected one of the two");
+  }
   const WeightView view = file.float32(kFactors);
   const std::vector<double> factors(view.values.begin(), view.values.end());
   for (BlockSpec& block : config.network.blocks) {
@@ -289,7 +294,7 @@ GgufNetwork read_gguf_network(const GgufMetadata& metadata, GgufFile& file) {
   GgufNetwork read{.model_type = architecture.model_type, .names = architecture.names};
   read.config = architecture.read(JsonValue::parse_object(file.path(), config.document()));
   if (architecture.adjust != nullptr) architecture.adjust(read.config);
-  read_factors(file, read.config);
+  read_factors(metadata, file, read.config);
   return read;
 }
 

@@ -91,10 +91,6 @@ void remove_others(const std::string& folder, const SavedFiles& written) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Throws where load() would read another model than this one.
 void check_can_be_saved(const TextEncoder& model) {
   const ModelOptions& options = model.options();

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <span>
@@ -226,6 +227,11 @@ TEST(GgufModels, WhatIsNotBuiltIsRefusedByItsKey) {
                               f.floats("rope_freqs.weight", {3}, {1, 1, 1});
                             }),
                        "tensor 'rope_freqs.weight' is not that of 6 positive numbers"));
+  EXPECT_TRUE(contains(with("gemma3_text causal",
+                            [](GgufWriter& f) {
+                              f.floats("rope_freqs.weight", {6}, {1, 1, 1, 1, 1, 1});
+                            }),
+                       "gemma3.rope.scaling.type is 'linear' beside the tensor 'rope_freqs.weight'"));
   EXPECT_TRUE(contains(with("qwen3",
                             [](GgufWriter& f) {
                               f.floats("blk.0.attn_sinks.weight", {4}, {1, 1, 1, 1});
@@ -245,6 +251,8 @@ TEST(GgufModels, WhatIsNotBuiltIsRefusedByItsKey) {
   // What only vectors need, and what nobody knows.
   GgufWriter file = named("qwen3").writer();
   file.integer("qwen3.of_tomorrow", 1);
+  file.integer("split.no", 0);
+  file.text("quantize.imatrix.file", "m.dat");
   const TextEncoder model = load(scratch.write("model.gguf", file.file()));
   EXPECT_EQ(model.options().unknown_keys, std::vector{scratch.path("model.gguf") + ": qwen3.of_tomorrow"});
 }
@@ -298,6 +306,25 @@ TEST(GgufModels, OtherTokenizersAreRefusedByTheirNames) {
   EXPECT_TRUE(contains(with("gpt2", ""), "tokenizer.ggml.pre is 'default'"));
   EXPECT_TRUE(contains(with("llama", ""), "tokenizer.ggml.scores is missing"));
   EXPECT_TRUE(contains(with("t5", ""), "tokenizer.ggml.scores is missing"));
+}
+
+// Numbers without an order: no sort may meet them.
+TEST(GgufModels, ScoresAreFinite) {
+  const ScratchFolder scratch;
+  for (const char* const model : {"llama", "t5"}) {
+    for (const float score : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                              -std::numeric_limits<float>::infinity()}) {
+      GgufModel changed = named("qwen3");
+      GgufWriter file = changed.writer_without_tokenizer();
+      file.text("tokenizer.ggml.model", model);
+      file.texts("tokenizer.ggml.tokens", {"a", "b", "ab"});
+      file.numbers("tokenizer.ggml.scores", {0, score, -1});
+      const std::string said = file_error([&] { static_cast<void>(load(scratch.write("refused.gguf", file.file()))); });
+      EXPECT_TRUE(contains(said, "tokenizer.ggml.scores has the score " + std::to_string(score) +
+                                     " of token 1, expected finite numbers"))
+          << said;
+    }
+  }
 }
 
 }  // namespace headlight::models::gguf_model_test
