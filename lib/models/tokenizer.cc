@@ -13,7 +13,6 @@
 #include "text/added_tokens.h"
 #include "text/bert_words.h"
 #include "text/normalizers.h"
-#include "text/pre_tokenizers.h"
 
 namespace headlight::models {
 
@@ -123,7 +122,7 @@ struct Tokenizer::State {
 
 // Hidden, for a class within one that is shown is shown. Appends the ids of words until there are `most`. Words come
 // one by one, so a long text costs no more than what is kept of it.
-class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::WordSink, public text::PieceSink {
+class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::WordSink {
  public:
   Ids(const State& state, std::size_t most, std::vector<std::int64_t>& ids) : state_(state), most_(most), ids_(ids) {}
 
@@ -136,21 +135,14 @@ class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::W
     taken = append_whole_words(state_.pieces.tries().words(), part, ends, state_.unknown, most_, in_unknown_, ids_);
     return wants_more();
   }
-  // Of a text that is normalised already.
-  void take(std::string_view word, bool) override {
-    const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
-    if (wants_more()) take_word(word, static_cast<std::size_t>(std::count_if(word.begin(), word.end(), begins)));
-  }
   // All words of a part of the text in which no raw token is. False: no more are wanted.
   bool take_text(std::string_view text) {
     if (state_.normalized.empty()) return text::split_words(text, state_.rules, state_.options.whole_words, *this);
     std::string rest(text);
     bool whole_front = true;
     state_.normalizer.apply(rest, whole_front);
-    return take_matches(state_.normalized, rest, [this](std::string_view part) {
-      text::BertSplitter().split(part, false, *this);
-      return wants_more();
-    });
+    return take_matches(state_.normalized, rest,
+                        [this](std::string_view part) { return text::split_normalized(part, *this); });
   }
   // The tokens of a text, and what take_rest(part) makes of what lies between them.
   template <class Take>

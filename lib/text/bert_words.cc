@@ -170,4 +170,24 @@ bool split_words(std::string_view text, const BertRules& rules, bool chunks, Wor
   return words.finish();
 }
 
+bool split_normalized(std::string_view text, WordSink& sink) {
+  std::size_t begin = 0, code_points = 0;  // of the word
+  const auto give = [&](std::size_t end) {
+    return end == begin || sink.take_word(text.substr(begin, end - begin), std::exchange(code_points, 0));
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t before = at;
+    const char32_t codepoint = next_code_point(text, at);
+    const bool mark = is_punctuation(codepoint);
+    if (!mark && !is_white_space(codepoint)) {
+      ++code_points;
+      continue;
+    }
+    if (!give(before)) return false;
+    begin = at;
+    if (mark && !sink.take_word(text.substr(before, at - before), 1)) return false;
+  }
+  return give(text.size());
+}
+
 }  // namespace headlight::text

@@ -35,4 +35,8 @@ class WordSink {
 // spaces alone. `text` must be UTF-8. Takes no memory, however long words are. Returns false when `sink` asked to stop.
 bool split_words(std::string_view text, const BertRules& rules, bool chunks, WordSink& sink);
 
+// The words of a text that has been normalised: splits at white space and around every punctuation mark. Words are
+// whole, however long. Returns false when `sink` asked to stop, and reads no further than that.
+bool split_normalized(std::string_view text, WordSink& sink);
+
 }  // namespace headlight::text

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headlight/models/errors.h"
+#include "text/bert_words.h"
 #include "text/byte_characters.h"
 #include "text/characters.h"
 #include "text/cut.h"
@@ -276,21 +277,22 @@ class SequenceSplitter final : public PreTokenizer {
 AtCut BertSplitter::at_cut(std::string_view space) const { return at_white_space(space); }
 
 void BertSplitter::split(std::string_view piece, bool first, PieceSink& out) const {
-  std::size_t begin = 0;  // of the word
-  const auto give = [&](std::size_t end) {
-    if (end > begin) out.take(piece.substr(begin, end - begin), first && begin == 0);
+  class Words final : public WordSink {
+   public:
+    Words(std::string_view piece, bool first, PieceSink& out) : piece_(piece), first_(first), out_(out) {}
+    bool take_word(std::string_view word, std::size_t) override {
+      out_.take(word, first_ && word.data() == piece_.data());
+      return true;
+    }
+    bool take_chunk(std::u32string_view, bool, std::size_t&) override { return false; }
+
+   private:
+    std::string_view piece_;
+    bool first_;
+    PieceSink& out_;
   };
-  for (std::size_t at = 0; at < piece.size();) {
-    const std::size_t before = at;
-    const char32_t character = next_code_point(piece, at);
-    const bool mark = is_punctuation(character);
-    if (!mark && !is_white_space(character)) continue;
-    give(before);
-    begin = mark ? before : at;
-    if (mark) give(at);
-    begin = at;
-  }
-  give(piece.size());
+  Words words(piece, first, out);
+  split_normalized(piece, words);
 }
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes) {

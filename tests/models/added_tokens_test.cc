@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 #include "headlight/models/tokenizer.h"
 #include "models/scratch_folder.h"
 #include "support/random.h"
+#include "text/bert_words.h"
 
 namespace headlight::models::added_tokens_test {
 
@@ -101,6 +104,33 @@ TEST(AddedTokens, AgreeWithTryingThemAll) {
       at += longest == nullptr ? 1 : longest->content.size();
     }
     ASSERT_EQ(found(tokens_of(list), text), expected) << text;
+  }
+}
+
+// Takes so many words.
+class SomeWords final : public text::WordSink {
+ public:
+  explicit SomeWords(std::size_t most) : most_(most) {}
+  bool take_word(std::string_view word, std::size_t code_points) override {
+    words.push_back(std::to_string(code_points) + ":" + std::string(word));
+    return words.size() < most_;
+  }
+  bool take_chunk(std::u32string_view, bool, std::size_t&) override { return false; }
+
+  Found words;
+
+ private:
+  std::size_t most_;
+};
+
+// Words beside normalised tokens come until no more are wanted.
+TEST(AddedTokens, WordsBesideThemStop) {
+  const std::string text = " caf\u00e9, (a)\u3000b" + std::string(200, 'x') + "-- ";
+  const Found all{"4:caf\u00e9", "1:,", "1:(", "1:a", "1:)", "201:b" + std::string(200, 'x'), "1:-", "1:-"};
+  for (std::size_t most = 1; most <= all.size() + 1; ++most) {
+    SomeWords some(most);
+    EXPECT_EQ(text::split_normalized(text, some), most > all.size()) << most;
+    EXPECT_EQ(some.words, Found(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size()))));
   }
 }
 
