@@ -302,6 +302,7 @@ TEST_F(Heads, MemoryDoesNotGrowWithTheTexts) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished finished = run_program(arguments, {.output = "/dev/null"});
     EXPECT_EQ(finished.code, 0) << finished.error;
+    EXPECT_GT(finished.own_peak_bytes, 0);
     return finished.own_peak_bytes;
   };
   const std::int64_t all_lines = 15 * kFew * static_cast<std::int64_t>(line.size());

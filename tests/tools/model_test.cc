@@ -265,6 +265,7 @@ TEST_F(ModelCommands, ManyTextsTakeNoMemory) {
     const std::string out = read("out");
     EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), texts) << "a line a text";
     EXPECT_EQ(json.empty() || nlohmann::json::accept(out), true);
+    EXPECT_GT(finished.own_peak_bytes, 0);
     return finished.own_peak_bytes;
   };
   peak(10'000, "");
@@ -288,6 +289,7 @@ TEST_F(ModelCommands, EmbeddingIntoAFileTakesNoMemory) {
         {"embed", "--model", folder_ / "wide", "--input", "-", "-t", "1", "-o", folder_ / "e.npy"}, {.input = input});
     EXPECT_EQ(finished.code, 0) << finished.error;
     EXPECT_EQ(std::filesystem::file_size(folder_ / "e.npy"), 128 + 4u * kWidth * static_cast<unsigned>(texts));
+    EXPECT_GT(finished.own_peak_bytes, 0);
     return finished.own_peak_bytes;
   };
   constexpr int kFew = 200, kMany = 40 * kFew;
