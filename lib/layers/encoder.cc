@@ -79,10 +79,14 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
 }
 
 std::size_t Encoder::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
+  static_cast<void>(layers::at_least(0, layers::kEncoderName, "tokens", tokens));
   return state_->graph.workspace_bytes(engine, tokens);
 }
 
-void Encoder::reserve(Engine& engine, std::int64_t tokens) const { state_->graph.reserve(engine, tokens); }
+void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
+  static_cast<void>(layers::at_least(0, layers::kEncoderName, "tokens", tokens));
+  state_->graph.reserve(engine, tokens);
+}
 
 namespace {
 

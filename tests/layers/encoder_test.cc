@@ -2,6 +2,7 @@
 #include "headlight/layers/encoder.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "gtest/gtest.h"
 #include "layers/encoder_twin.h"
@@ -138,6 +139,15 @@ TEST(EncoderArguments, MayHaveNeitherLayersNorHeads) {
   EXPECT_NO_THROW(encoder.forward(engine, input, hidden.view()));
   const std::vector<LayerProbabilities> asked(1);
   EXPECT_NE(refusal([&] { encoder.forward(engine, input, hidden.view(), asked); }), "");
+}
+
+TEST(EncoderArguments, AreNotFewerThanNoTokens) {
+  Engine engine({.threads = 1});
+  const Encoder encoder({.vocabulary = 3, .max_positions = 5, .width = 4, .layers = 1});
+  const std::string_view expected = "Encoder: tokens is -1, expected at least 0";
+  EXPECT_EQ(refusal([&] { static_cast<void>(encoder.workspace_bytes(engine, -1)); }), expected);
+  EXPECT_EQ(refusal([&] { encoder.reserve(engine, -1); }), expected);
+  EXPECT_EQ(refusal([&] { encoder.reserve(engine, 0); }), "");
 }
 
 TEST(EncoderArguments, AreNamedWhenTheyAreWrong) {
