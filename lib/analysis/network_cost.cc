@@ -34,16 +34,15 @@ constexpr std::string_view kNetworkCostName = "training_cost";
 // As many bytes as no machine has, and far below 2⁶³.
 constexpr double kMostBytes = 1e14;
 
-// Pairs of a token and one that it sees, in a sequence.
+// Pairs of a token and one that it sees, in a sequence: itself, and on each side as many as there are within a window
+// of w (< 0: all), Σ_t min(w, t) = w (2 · length − 1 − w) / 2.
 double visible_pairs(const AttentionSpec& spec, std::int64_t length) noexcept {
-  const std::int64_t after = spec.causal ? 0 : spec.window_after;
-  double pairs = 0;
-  for (std::int64_t token = 0; token < length; ++token) {
-    const std::int64_t first = spec.window_before < 0 ? 0 : std::max<std::int64_t>(0, token - spec.window_before);
-    const std::int64_t last = after < 0 ? length - 1 : std::min(length - 1, token + after);
-    pairs += static_cast<double>(last - first + 1);
-  }
-  return pairs;
+  if (length == 0) return 0;
+  const auto on_a_side = [&](std::int64_t window) {
+    const auto within = static_cast<double>(window < 0 ? length - 1 : std::min(window, length - 1));
+    return within * (2 * static_cast<double>(length) - 1 - within) / 2;
+  };
+  return static_cast<double>(length) + on_a_side(spec.window_before) + on_a_side(spec.causal ? 0 : spec.window_after);
 }
 
 // A network, and the sequences that go through it.

@@ -2,6 +2,7 @@
 // and what networks then hold.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -155,6 +156,53 @@ TEST(NetworkCost, CountsWhatTokensSee) {
   attention.window_after = 1;
   expect(10 + 19);
   expect(16 + 49, analysis::AttentionMethod::unfused);
+}
+
+// Tokens counted one by one.
+double counted_pairs(std::int64_t length, std::int64_t before, std::int64_t after) {
+  double pairs = 0;
+  for (std::int64_t token = 0; token < length; ++token) {
+    for (std::int64_t seen = 0; seen < length; ++seen) {
+      pairs += (before < 0 || token - seen <= before) && (after < 0 || seen - token <= after) ? 1 : 0;
+    }
+  }
+  return pairs;
+}
+
+TEST(NetworkCost, CountsPairsOfAnyWindowAndLength) {
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  NetworkSpec spec;
+  spec.width = 1;
+  spec.embedding.vocabulary = 1;
+  spec.blocks.resize(1);
+  spec.blocks[0].feed_forward.hidden_width = 1;
+  AttentionSpec& attention = spec.blocks[0].attention;
+  // What the attention adds to three times the products, over 10 − 2 · 4.
+  const auto pairs = [&](std::int64_t length) {
+    const std::vector<std::int64_t> lengths = {length};
+    const TrainingFlops flops = training_flops(NetworkTrainingPlan{.network = spec, .lengths = lengths});
+    return (flops.backward - 2 * flops.forward) / 2;
+  };
+  const std::vector<std::int64_t> windows = {-1, 0, 1, 3, 6, 7, 8, 100, kLargest};
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t before : windows) {
+      for (const std::int64_t after : windows) {
+        if (causal && after > 0) continue;
+        attention.causal = causal;
+        attention.window_before = before;
+        attention.window_after = after;
+        for (std::int64_t length = 0; length < 9; ++length) {
+          EXPECT_DOUBLE_EQ(pairs(length), counted_pairs(length, before, causal ? 0 : after))
+              << length << ", " << before << ", " << after << ", " << causal;
+        }
+      }
+    }
+  }
+  attention.causal = false;
+  attention.window_before = 2;
+  attention.window_after = kLargest;
+  constexpr double kMany = 1e10;
+  EXPECT_DOUBLE_EQ(pairs(static_cast<std::int64_t>(kMany)), kMany * (kMany + 1) / 2 + 2 * kMany - 3);
 }
 
 TEST(NetworkCost, RefusesWhatDoesNotFit) {
