@@ -1,5 +1,6 @@
 // Logits of networks: against the twin, and of a table that serves both ends.
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -137,6 +138,25 @@ TEST(NetworkLogits, RefuseWhatDoesNotFit) {
   EXPECT_EQ(back(given.view()), "Network: is not in training, expected set_training(true) before backward()");
   network.set_training(true);
   EXPECT_EQ(back(given.view()), "");
+  EXPECT_EQ(back(made.view()), "");
+  Tensor<float, 2> longer({3, 3});
+  const auto of = [&](Network& of_network, const View<const float, 2>& logits, const View<float, 2>& by) {
+    return refusal([&] { of_network.logits_backward(engine, hidden.view(), logits, by, gradient.view()); });
+  };
+  const View<float, 2> one_row(made.data(), {2, 3}, {0, 1}), below(longer.data() + 3, {2, 3});
+  EXPECT_EQ(of(network, View<float, 2>(longer.data(), {2, 3}), below),
+            "Network: logits_gradient overlaps logits in memory");
+  const std::string_view overlaps =
+      "Network: logits_gradient of shape [2, 3] and strides [0, 1] overlaps itself in memory";
+  EXPECT_EQ(of(network, given.view(), one_row), overlaps);
+  // What is not overwritten may lie anywhere.
+  for (const float factor : {1.0f, 2.0f}) {
+    spec.logits = {.weight = Weight::own, .factor = factor};
+    Network uncapped(spec);
+    uncapped.set_training(true);
+    EXPECT_EQ(of(uncapped, View<float, 2>(longer.data(), {2, 3}), below), "");
+    EXPECT_EQ(of(uncapped, {}, one_row), factor == 1 ? "" : overlaps);
+  }
   const auto refused = [&](const LogitsSpec& logits) {
     spec.logits = logits;
     return refusal([&] { Network made_of(spec); });

@@ -74,7 +74,8 @@ class HEADLIGHT_API Network : public Layer {
   void logits(Engine& engine, View<const float, 2> hidden, View<float, 2> logits) const;
   // From the gradient of those logits [N, vocabulary], which is overwritten where there is a factor or a cap, that of
   // the rows [N, E], and those of W and b, which are added to. `logits` are read where there is a cap, and need not be
-  // given where there is none. hidden_gradient may be hidden itself.
+  // given where there is none. hidden_gradient may be hidden itself. A logits_gradient that is overwritten may not
+  // overlap itself, and is logits itself or lies apart from it where that is read. Throws std::invalid_argument.
   void logits_backward(Engine& engine, View<const float, 2> hidden, View<const float, 2> logits,
                        View<float, 2> logits_gradient, View<float, 2> hidden_gradient);
 

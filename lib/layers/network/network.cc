@@ -163,7 +163,12 @@ void Network::logits(Engine& engine, View<const float, 2> hidden, View<float, 2>
 void Network::logits_backward(Engine& engine, View<const float, 2> hidden, View<const float, 2> logits,
                               View<float, 2> logits_gradient, View<float, 2> hidden_gradient) {
   check_logits(hidden, "logits_gradient", logits_gradient);
-  if (state_->spec.logits.cap > 0) check_logits(hidden, "logits", logits);
+  const LogitsSpec& spec = state_->spec.logits;
+  if (spec.cap > 0) check_logits(hidden, "logits", logits);
+  if (spec.cap > 0 || spec.factor != 1) {
+    layers::GradientPlace(layers::kNetworkName, "logits_gradient", logits_gradient)
+        .same_as_or_apart_from("logits", spec.cap > 0 ? logits : View<const float, 2>());
+  }
   ops::check_shape(layers::kNetworkName, "hidden_gradient", hidden_gradient.shape, hidden.shape, "[N, E]");
   layers::GradientPlace(layers::kNetworkName, "hidden_gradient", hidden_gradient)
       .same_as_or_apart_from("hidden", hidden)
