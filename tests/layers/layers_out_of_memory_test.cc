@@ -146,6 +146,23 @@ TEST(LayersOutOfMemory, NameTheEncoderThatComputed) {
   }
 }
 
+// Of two heads, whose weights take more than what the operations before them have left to reuse.
+TEST(LayersOutOfMemory, NameTheEncoderWhoseHeadsAreWeighted) {
+  if (!AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";
+  EncoderOptions options = kEncoder;
+  options.width = options.heads = 2;
+  options.merge = Merge::weighted;
+  Encoder encoder(options);
+  encoder.initialize(1);
+  Engine engine({.threads = 1});
+  const std::vector<std::string> words = words_of([&] {
+    engine.release_scratch();
+    encoder.reserve(engine, 100000);
+  });
+  EXPECT_FALSE(words.empty());
+  for (const std::string& word : words) EXPECT_EQ(word.find("MultiHeadAttention"), std::string::npos) << word;
+}
+
 // After every failure the same call gives what it gives a layer that never failed.
 TEST(LayersOutOfMemory, LeaveALayerAsItWas) {
   if (!AllocationLimit::works()) GTEST_SKIP() << "a sanitizer's allocator";

@@ -3,7 +3,6 @@
 
 #include "headlight/gemm.h"
 #include "headlight/normalization.h"
-#include "layers/layer_names.h"
 #include "layers/network/operations.h"
 #include "layers/rows.h"
 #include "ops/rows/head_merge.h"
@@ -81,7 +80,7 @@ std::size_t MergeOperation::workspace_bytes(const Engine&, std::int64_t rows) co
 }
 
 void MergeOperation::reserve(Engine& engine, std::int64_t rows) const {
-  const runtime::Scratch memory(engine, workspace_bytes(engine, rows), kMultiHeadAttentionName);
+  const runtime::Scratch memory(engine, workspace_bytes(engine, rows), layer_);
 }
 
 }  // namespace headlight::layers

@@ -282,9 +282,11 @@ class AttentionOperation final : public Operation {
 // weigh each head the same.
 class MergeOperation final : public Operation {
  public:
-  MergeOperation(const AttentionSpec& spec, std::int64_t block, VectorParameter* logits, const Slice& heads,
-                 const Slice& by, const Slice& y)
+  // `layer`: its name, in messages.
+  MergeOperation(std::string_view layer, const AttentionSpec& spec, std::int64_t block, VectorParameter* logits,
+                 const Slice& heads, const Slice& by, const Slice& y)
       : Operation(y, {heads, by}, gates(spec.merge) ? 0 : -1),
+        layer_(layer),
         heads_(spec.heads),
         gates_(gates(spec.merge)),
         block_(block),
@@ -310,6 +312,7 @@ class MergeOperation final : public Operation {
   // Of those rows: of each, or one row for all.
   [[nodiscard]] View<float, 2> weights(const GraphCall& call, const RowRange& rows, std::byte* memory) const;
 
+  std::string_view layer_;
   std::int64_t heads_;
   bool gates_;
   std::int64_t block_;
