@@ -1,4 +1,4 @@
-// A network by the specification of an encoder: the bits of Encoder, both ways.
+// An Encoder, and a network by the specification of one: the bits of a chain of TransformerEncoderLayer, both ways.
 #include <array>
 #include <memory>
 #include <vector>
@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "headlight/layers/network.h"
 #include "headlight/row_shards.h"
+#include "layers/encoder_chain.h"
 #include "layers/encoder_specification.h"
 #include "layers/encoder_twin.h"
 #include "layers/twins.h"
@@ -61,35 +62,49 @@ std::span<Number> part_of(std::span<Number> all, const Renamed& name) {
   return all.subspan(count * static_cast<std::size_t>(name.part), count);
 }
 
-void take_weights(Network& network, const Encoder& encoder) {
-  const Weights from = encoder.weights();
+// Those of a chain in the names of a network.
+Weights renamed(const EncoderChain& chain) {
+  const Weights from = chain.weights();
   Weights named;
-  for (const Renamed& name : names(encoder.options())) {
+  for (const Renamed& name : names(chain.options())) {
     WeightView weight = from.at(name.encoder);
     weight.values = part_of(weight.values, name);
     weight.shape[0] /= name.parts;
     named[name.network] = weight;
   }
-  network.load(named);
+  return named;
 }
 
 View<const float, 1> numbers(std::span<const float> values) {
   return {values.data(), {static_cast<std::int64_t>(values.size())}};
 }
 
-std::span<const float> gradient_of(Layer& layer, const std::string& name) {
-  for (const Parameter& parameter : layer.parameters()) {
+std::span<const float> gradient_of(const std::vector<Parameter>& parameters, const std::string& name) {
+  for (const Parameter& parameter : parameters) {
     if (parameter.name == name) return parameter.gradient;
   }
   return {};
 }
 
-class Pair {
- public:
-  Pair(const EncoderOptions& options, Random& random) : encoder(options), network(specification(options)) {
-    randomize(encoder, random);
-    take_weights(network, encoder);
+// The chain, and the two that are to give its bits.
+struct Three {
+  Three(const EncoderOptions& options, Random& random)
+      : chain(options), encoder(options), network(specification(options)) {
+    chain.draw(random);
+    encoder.load(chain.weights());
+    network.load(renamed(chain));
   }
+  void set_precision(NumberType type) {
+    chain.set_precision(type);
+    encoder.set_precision(type);
+    network.set_precision(type);
+  }
+  void set_training() {
+    chain.set_training(true);
+    encoder.set_training(true);
+    network.set_training(true);
+  }
+  EncoderChain chain;
   Encoder encoder;
   Network network;
 };
@@ -117,13 +132,14 @@ TEST_P(NetworkEncoderTest, ComputesTheSameBits) {
   for (const Merge merge : kMerges) {
     for (const Norm norm : {Norm::post, Norm::pre}) {
       for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
-        Pair pair(small(norm, 0, merge), random);
-        pair.encoder.set_precision(type);
-        pair.network.set_precision(type);
+        Three three(small(norm, 0, merge), random);
+        three.set_precision(type);
         const Tokens tokens(random, 30, {40, 1, 250, 17});
         Tensor<float, 2> expected({tokens.count(), 24}), hidden(expected.shape());
-        pair.encoder.forward(engine, tokens.input(), expected.view());
-        pair.network.forward(engine, tokens.input(), hidden.view());
+        three.chain.forward(engine, tokens.input(), expected.view());
+        three.encoder.forward(engine, tokens.input(), hidden.view());
+        EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(merge);
+        three.network.forward(engine, tokens.input(), hidden.view());
         EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(merge);
       }
     }
@@ -135,9 +151,8 @@ TEST_P(NetworkEncoderTest, ShowsTheSameHeads) {
   Random random(3);
   for (const Merge merge : kMerges) {
     for (const NumberType type : {NumberType::float32, NumberType::bfloat16}) {
-      Pair pair(small(Norm::post, 0, merge), random);
-      pair.encoder.set_precision(type);
-      pair.network.set_precision(type);
+      Three three(small(Norm::post, 0, merge), random);
+      three.set_precision(type);
       const Tokens tokens(random, 30, {20, 5});
       const std::int64_t count = tokens.count();
       const std::vector<std::int64_t> silenced = {1};
@@ -156,12 +171,15 @@ TEST_P(NetworkEncoderTest, ShowsTheSameHeads) {
                                                {.layer = 1, .scaled_outputs = only_scaled.back().view()}};
         model.forward(engine, tokens.input(), hidden.back().view(), probabilities, heads);
       };
-      run(pair.encoder);
-      run(pair.network);
-      for (const auto* const tensors : {&hidden, &outputs, &scaled, &only_scaled}) {
-        EXPECT_TRUE(same_bits((*tensors)[1].view(), (*tensors)[0].view())) << name(merge);
+      run(three.chain);
+      run(three.encoder);
+      run(three.network);
+      for (const std::size_t model : {1, 2}) {
+        for (const auto* const tensors : {&hidden, &outputs, &scaled, &only_scaled}) {
+          EXPECT_TRUE(same_bits((*tensors)[model].view(), (*tensors)[0].view())) << name(merge);
+        }
+        EXPECT_TRUE(same_bits(weights[model].view(), weights[0].view()));
       }
-      EXPECT_TRUE(same_bits(weights[1].view(), weights[0].view()));
     }
   }
 }
@@ -192,10 +210,14 @@ std::vector<Trained> trained() {
   return all;
 }
 
-void expect_same_gradients(Pair& pair) {
-  for (const Renamed& name : names(pair.encoder.options())) {
-    EXPECT_TRUE(same_bits(numbers(gradient_of(pair.network, name.network)),
-                          numbers(part_of(gradient_of(pair.encoder, name.encoder), name))))
+// Of the parameters that `expected` has.
+void expect_same_gradients(Three& three, const std::vector<Parameter>& expected) {
+  const std::vector<Parameter> of_encoder = three.encoder.parameters(), of_network = three.network.parameters();
+  for (const Renamed& name : names(three.chain.options())) {
+    const std::span<const float> of_chain = gradient_of(expected, name.encoder);
+    if (of_chain.empty()) continue;
+    EXPECT_TRUE(same_bits(numbers(gradient_of(of_encoder, name.encoder)), numbers(of_chain))) << name.encoder;
+    EXPECT_TRUE(same_bits(numbers(gradient_of(of_network, name.network)), numbers(part_of(of_chain, name))))
         << name.network;
   }
 }
@@ -204,24 +226,28 @@ TEST_P(NetworkEncoderTest, TrainsWithTheSameBits) {
   Engine engine(options(2));
   Random random(2);
   for (const Trained& of : trained()) {
-    EncoderOptions encoder = small(of.norm, of.dropout, of.merge);
-    encoder.layers = of.checkpoint == Checkpoint::every_k_layers ? 5 : 2;
-    if (of.checkpoint != Checkpoint::every_k_layers) encoder.feed_forward_width = 40;
-    Pair pair(encoder, random);
+    EncoderOptions made = small(of.norm, of.dropout, of.merge);
+    made.layers = of.checkpoint == Checkpoint::every_k_layers ? 5 : 2;
+    if (of.checkpoint != Checkpoint::every_k_layers) made.feed_forward_width = 40;
+    Three three(made, random);
     const Tokens tokens(random, 30, {40, 1, 250, 17, 200});
     const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
     Tensor<float, 2> expected(by.shape()), hidden(by.shape());
     const TrainingStep step = {.seed = 5, .step = 3, .layer = 1, .layers = 2};
-    SavedState of_encoder(of.activations, of.checkpoint), of_network(of.activations, of.checkpoint);
-    pair.encoder.set_training(true);
-    pair.network.set_training(true);
-    pair.encoder.forward(engine, tokens.input(), expected.view(), of_encoder, step);
-    pair.network.forward(engine, tokens.input(), hidden.view(), of_network, step);
-    EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(of.merge);
-    EXPECT_LE(of_network.bytes(), of_encoder.bytes());
-    pair.encoder.backward(engine, tokens.input(), of_encoder, by.view());
-    pair.network.backward(engine, tokens.input(), of_network, by.view());
-    expect_same_gradients(pair);
+    three.set_training();
+    three.chain.forward(
+        engine, tokens.input(), expected.view(), [&] { return SavedState(of.activations); }, step);
+    three.chain.backward(engine, tokens.input(), by.view());
+    const auto train = [&](auto& model) {
+      SavedState saved(of.activations, of.checkpoint);
+      model.forward(engine, tokens.input(), hidden.view(), saved, step);
+      EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(of.merge);
+      model.backward(engine, tokens.input(), saved, by.view());
+    };
+    train(three.encoder);
+    train(three.network);
+    EXPECT_EQ(three.chain.parameters().size(), three.encoder.parameters().size());
+    expect_same_gradients(three, three.chain.parameters());
   }
 }
 
@@ -230,26 +256,32 @@ TEST_P(NetworkEncoderTest, TrainsBySharesWithTheSameBits) {
   Random random(6);
   for (const Norm norm : {Norm::post, Norm::pre}) {
     for (const Merge merge : {Merge::concatenate, Merge::weighted, Merge::gated_by_element}) {
-      Pair pair(small(norm, 0.1f, merge), random);
+      Three three(small(norm, 0.1f, merge), random);
+      three.set_training();
       const Tokens tokens(random, 30, {300, 1, 250, 90});
       const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
-      const auto train = [&](auto& model, Tensor<float, 2>& hidden) {
-        model.set_training(true);
-        const RowShardsOptions shared = {.length = tokens.count(), .shards = 3, .offsets = tokens.input().offsets};
+      const RowShardsOptions shared = {.length = tokens.count(), .shards = 3, .offsets = tokens.input().offsets};
+      Tensor<float, 2> expected(by.shape()), hidden(by.shape());
+      RowShards of_chain(three.chain.layer_parameters(), shared);
+      const ShardedAttention attention_of_chain(of_chain);
+      three.chain.forward(engine, tokens.input(), expected.view(),
+                          [&] { return SavedState(Checkpoint::keep_linear, 0, attention_of_chain); }, {});
+      three.chain.backward(engine, tokens.input(), by.view());
+      const auto train = [&](auto& model) {
         auto rows = std::make_unique<RowShards>(model.parameters(), shared);
         const ShardedAttention attention(*rows);
         SavedState saved(Checkpoint::keep_linear, 0, attention);
         model.forward(engine, tokens.input(), hidden.view(), saved, TrainingStep());
+        EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(merge);
         model.backward(engine, tokens.input(), saved, by.view());
         return rows;
       };
-      Tensor<float, 2> expected(by.shape()), hidden(by.shape());
-      const auto of_encoder = train(pair.encoder, expected), of_network = train(pair.network, hidden);
-      EXPECT_TRUE(same_bits(hidden.view(), expected.view())) << name(merge);
-      for (std::int64_t shard = 0; shard < of_encoder->count(); ++shard) {
+      const auto of_encoder = train(three.encoder), of_network = train(three.network);
+      for (std::int64_t shard = 0; shard < of_chain.count(); ++shard) {
+        of_chain.give(engine, shard);
         of_encoder->give(engine, shard);
         of_network->give(engine, shard);
-        expect_same_gradients(pair);
+        expect_same_gradients(three, three.chain.layer_parameters());
       }
     }
   }
@@ -261,14 +293,17 @@ TEST(NetworkEncoder, BeginWithTheSameValues) {
       EncoderOptions options = small(norm, 0, merge);
       options.orthogonal = merge == Merge::concatenate || norm == Norm::pre;
       options.token_types = norm == Norm::pre ? 0 : 2;
+      EncoderChain chain(options);
       Encoder encoder(options);
       Network network(specification(options));
+      chain.initialize(7);
       encoder.initialize(7);
       network.initialize(7);
-      const Weights of_encoder = encoder.weights(), of_network = network.weights();
+      const Weights expected = chain.weights(), of_encoder = encoder.weights(), of_network = network.weights();
       for (const Renamed& name : names(options)) {
-        EXPECT_TRUE(same_bits(numbers(of_network.at(name.network).values),
-                              numbers(part_of(of_encoder.at(name.encoder).values, name))))
+        const std::span<const float> of_chain = expected.at(name.encoder).values;
+        EXPECT_TRUE(same_bits(numbers(of_encoder.at(name.encoder).values), numbers(of_chain))) << name.encoder;
+        EXPECT_TRUE(same_bits(numbers(of_network.at(name.network).values), numbers(part_of(of_chain, name))))
             << name.network;
       }
     }
@@ -297,22 +332,25 @@ TEST_P(NetworkEncoderTest, ShowsTheSameHeadsOnTheWayBack) {
   for (const Merge merge : kMerges) {
     for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input}) {
       const NumberType activations = checkpoint == Checkpoint::keep_linear ? NumberType::float32 : NumberType::bfloat16;
-      Pair pair(small(Norm::pre, 0.1f, merge), random);
+      Three three(small(Norm::pre, 0.1f, merge), random);
+      three.set_training();
       const Tokens tokens(random, 30, {20, 5});
       const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
-      Looker of_encoder, of_network;
-      const auto train = [&](auto& model, Looker& looker) {
-        Tensor<float, 2> hidden(by.shape());
+      Tensor<float, 2> hidden(by.shape());
+      Looker of_chain;
+      three.chain.forward(engine, tokens.input(), hidden.view(), [&] { return SavedState(activations); }, {});
+      three.chain.backward(engine, tokens.input(), by.view(), &of_chain);
+      EXPECT_EQ(of_chain.seen.size(), std::size_t{2 * (1 + 2 * 25 * 24)});
+      const auto train = [&](auto& model) {
+        Looker looker;
         SavedState saved(activations, checkpoint);
-        model.set_training(true);
         model.forward(engine, tokens.input(), hidden.view(), saved, TrainingStep());
         model.backward(engine, tokens.input(), saved, by.view(), &looker);
+        EXPECT_TRUE(same_bits(numbers(looker.seen), numbers(of_chain.seen))) << name(merge);
       };
-      train(pair.encoder, of_encoder);
-      train(pair.network, of_network);
-      EXPECT_EQ(of_network.seen.size(), std::size_t{2 * (1 + 2 * 25 * 24)});
-      EXPECT_TRUE(same_bits(numbers(of_network.seen), numbers(of_encoder.seen))) << name(merge);
-      expect_same_gradients(pair);
+      train(three.encoder);
+      train(three.network);
+      expect_same_gradients(three, three.chain.parameters());
     }
   }
 }
