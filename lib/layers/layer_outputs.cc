@@ -129,7 +129,7 @@ void check_heads(std::string_view owner, std::span<const LayerHeads> heads, std:
     }
     const std::array<std::int64_t, 2> expected = {tokens, shape.heads * shape.head_dim};
     const auto check_shape = [&](std::string_view field, const View<float, 2>& view) {
-      if (view) ops::check_shape(owner, ops::EntryName("heads", i, field), view.shape, expected, "[N, E]");
+      if (view) ops::check_shape(owner, ops::EntryName("heads", i, field), view.shape, expected, "[N, H · D]");
     };
     check_shape("outputs", heads[i].outputs);
     check_shape("scaled_outputs", heads[i].scaled_outputs);

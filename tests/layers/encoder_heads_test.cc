@@ -158,10 +158,10 @@ TEST_F(EncoderHeadsArguments, AreNamedWhenTheyAreWrong) {
   const std::array<std::int64_t, 2> beyond = {1, 4};
   EXPECT_EQ(refused({.layer = 1, .silenced = beyond}), "Encoder: heads[0].silenced[1] is 4, expected 0 to 3");
   EXPECT_EQ(refused({.layer = 1, .outputs = narrow_}),
-            "Encoder: heads[0].outputs has shape [5, 47], expected [5, 48] ([N, E])");
+            "Encoder: heads[0].outputs has shape [5, 47], expected [5, 48] ([N, H · D])");
   EXPECT_EQ(refused({.layer = 2, .scaled_outputs = outputs_}), "");
   EXPECT_EQ(refused({}, std::array{LayerHeads{.layer = 0}, LayerHeads{.layer = 2, .scaled_outputs = narrow_}}),
-            "Encoder: heads[1].scaled_outputs has shape [5, 47], expected [5, 48] ([N, E])");
+            "Encoder: heads[1].scaled_outputs has shape [5, 47], expected [5, 48] ([N, H · D])");
   EXPECT_EQ(refused(LayerProbabilities{.layer = -1}), "Encoder: probabilities[0].layer is -1, expected 0 to 2");
   EXPECT_EQ(refused({.layer = 1, .probabilities = {.per_head = own_, .own_keys = true}}),
             "Encoder: probabilities[0].probabilities.per_head has shape [1, 4, 5, 2], expected [1, 4, 5, 3] "

@@ -59,10 +59,10 @@ struct LayerProbabilities {
 // What the heads of one layer give, to write out or to silence; see HeadAccess.
 struct LayerHeads {
   std::int64_t layer = 0;
-  // [N, E]
+  // [N, H · D], heads by head_dim of that layer: an Encoder's E
   View<float, 2> outputs{};
   std::span<const std::int64_t> silenced{};
-  // [N, E]
+  // [N, H · D]
   View<float, 2> scaled_outputs{};
 };
 

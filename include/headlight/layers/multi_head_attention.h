@@ -69,7 +69,8 @@ struct HeadAccess {
 class HEADLIGHT_API HeadVisitor {
  public:
   virtual ~HeadVisitor() = default;
-  // outputs [B, Lq, E] as in HeadAccess; gradient, of the same shape: that of the loss by them.
+  // outputs [B, Lq, H · D] as in HeadAccess, or as a Network's block has them; gradient, of the same shape: that of the
+  // loss by them.
   virtual void visit(Engine& engine, std::int64_t layer, View<const float, 3> outputs, View<float, 3> gradient) = 0;
 };
 

@@ -28,7 +28,7 @@ struct NormSpec {
 
 // out = W_o · attention(q, k, v) + b_o of the tokens of a sequence; q = W_q x + b_q [heads · head_dim], k, v
 // [key_value_heads · head_dim], of which q and k are then normalised and turned. With another merge than concatenate
-// the heads are weighed or gated by x before W_o, which is [E, head_dim] where their weighted sum is what it takes.
+// the heads are weighted or gated by x before W_o, which is [E, head_dim] where their weighted sum is what it takes.
 struct AttentionSpec {
   std::int64_t heads = 1;            // of the queries
   std::int64_t key_value_heads = 0;  // a divisor of heads; 0: heads
