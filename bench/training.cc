@@ -79,8 +79,8 @@ Work step_work(const Shape& shape, const CaseContext& context) {
     work.writes.emplace_back(parameter.gradient);
   }
   if (shape.checkpoint == Checkpoint::keep_linear) {
-    const std::size_t bytes = step->layer.saved_bytes(shape.batch, shape.length, 0, shape.activations);
-    work.facts.emplace_back("saved_bytes", static_cast<double>(bytes));
+    step->run(*engine);
+    work.facts.emplace_back("saved_bytes", static_cast<double>(step->saved.bytes()));
   }
   return work;
 }

@@ -77,9 +77,9 @@ ops::AttentionSizes sizes_of(const TrainedLayer& layer) noexcept {
 std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
   const ops::AttentionSizes sizes = sizes_of(layer);
   if (layer.unfused) {
-    return baseline::plan_unfused(engine, sizes, layer.attention, sizes.batch * sizes.query_heads).bytes();
+    return baseline::plan_unfused(engine, sizes, {}, sizes.batch * sizes.query_heads).bytes();
   }
-  AttentionOptions options = layer.attention;
+  AttentionOptions options;
   options.dropout.probability = layer.dropout;
   // Query, key and value are columns of one buffer whose rows begin with whole lines.
   const std::int64_t lanes = kernels::gemm_kernels(engine.isa()).lanes;
@@ -90,7 +90,7 @@ std::size_t attention_bytes(const Engine& engine, const TrainedLayer& layer) {
 // Tiles of P and dS for each worker, gradients of a block of keys and values, δ of every row; or the plain route's dP.
 std::size_t attention_backward_bytes(const Engine& engine, const TrainedLayer& layer) {
   if (layer.unfused) {
-    return baseline::plan_unfused_backward(engine, sizes_of(layer), layer.attention, true, false).bytes();
+    return baseline::plan_unfused_backward(engine, sizes_of(layer), {}, true, false).bytes();
   }
   return ops::float_backward_scratch_bytes(engine, "attention_backward",
                                            {.batch = layer.batch,
@@ -167,6 +167,11 @@ void walk_feed_forward_backward(const Engine& engine, const TrainedLayer& layer,
   });
 }
 
+// The gradients of a normalisation's weight, and of its bias where it has one.
+void walk_norm_backward(const TrainedLayer& layer, ScratchAccount& account) {
+  account.pass(ops::row_sums_bytes(layer.rows(), layer.width, layer.bias ? 2 : 1));
+}
+
 }  // namespace
 
 int ScratchAccount::borrow(std::size_t bytes) noexcept {
@@ -221,10 +226,6 @@ void walk_forward(const Engine& engine, const TrainedLayer& layer, bool gives, S
   walk_attention(engine, layer, account);
   // Post-LN: the sum before the second normalisation is kept, and so made.
   walk_feed_forward(engine, layer, gives || layer.norm == Norm::post, account);
-}
-
-void walk_norm_backward(const TrainedLayer& layer, ScratchAccount& account) {
-  account.pass(ops::row_sums_bytes(layer.rows(), layer.width, layer.bias ? 2 : 1));
 }
 
 void walk_backward(const Engine& engine, const TrainedLayer& layer, ScratchAccount& account) {

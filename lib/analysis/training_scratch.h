@@ -56,8 +56,6 @@ struct TrainedLayer {
   float dropout = 0;
   bool unfused = false;
   std::int64_t kept_columns = 0;
-  // Of packed sequences, the offsets.
-  AttentionOptions attention{};
 
   [[nodiscard]] std::int64_t rows() const noexcept { return batch * length; }
   // The columns that W_O takes, and those of what weighs or gates each query.
@@ -79,7 +77,5 @@ void pass_linear_backward(const Engine& engine, std::int64_t rows, std::int64_t 
 // What forward_from() and backward_from() of the layer borrow. `gives`: whether the output is wanted.
 void walk_forward(const Engine& engine, const TrainedLayer& layer, bool gives, ScratchAccount& account);
 void walk_backward(const Engine& engine, const TrainedLayer& layer, ScratchAccount& account);
-// The gradients of a normalisation's weight, and of its bias where it has one.
-void walk_norm_backward(const TrainedLayer& layer, ScratchAccount& account);
 
 }  // namespace headlight::analysis

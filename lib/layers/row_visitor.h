@@ -42,15 +42,8 @@ class RowVisitor {
     sum_parts(engine, gradients, [&](const RowShards::Part& part) { visit_part(part, batch, f, views...); });
   }
 
-  // The same by numbers of rows of one sample: f(first, count), of `rows` in all.
-  template <class Function>
-  void sum_ranges(Engine& engine, std::span<const std::span<float>> gradients, std::int64_t rows,
-                  const Function& f) const {
-    if (shards_ == nullptr) return f(std::int64_t{0}, rows);
-    sum_parts(engine, gradients, [&](const RowShards::Part& part) { f(part.first, part.count); });
-  }
-
-  // The same where keep(shards, shard) puts the sums of a shard aside.
+  // The same by numbers of rows of one sample: f(first, count), of `rows` in all; keep(shards, shard) puts the sums of
+  // a shard aside.
   template <class Function, class Keep>
   void sum_ranges(std::int64_t rows, const Function& f, const Keep& keep) const {
     if (shards_ == nullptr) return f(std::int64_t{0}, rows);

@@ -68,7 +68,12 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). y may be left out.
+ private:
+  struct Buffers;
+
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerEncoderLayer"; }
+
+  // A training step whose state is in that memory, of saved_bytes(). y may be left out.
   struct Kept {
     std::byte* memory = nullptr;
     AttentionOptions options{};
@@ -81,11 +86,6 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const Kept& kept) const;
   void backward_from(Engine& engine, View<const float, 3> x, const Kept& kept, View<const float, 3> y_gradient,
                      View<float, 3> x_gradient, const HeadVisit& visit);
-
- private:
-  struct Buffers;
-
-  [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerEncoderLayer"; }
 
   TransformerLayerOptions options_;
   MultiHeadAttention self_attention_;
