@@ -103,7 +103,8 @@ HEADLIGHT_API void write_safetensors(const std::string& path, const Weights& wei
                                      NumberType type = NumberType::float32);
 
 // The same, each weight in the format that it is in: what is `stored` as F16, BF16, int8 or int4 byte for byte,
-// integers with the scales that they have, and all else, blocks of ggml's among it, as float32.
+// integers with the scales that they have, and all else, blocks of ggml's among it, as float32. Throws
+// std::invalid_argument for integers without an axis, too.
 HEADLIGHT_API void write_safetensors_as_stored(const std::string& path, const Weights& weights,
                                                const std::map<std::string, std::string>& metadata = {});
 
