@@ -117,7 +117,8 @@ std::vector<RenamedParameter> renamed(const Parameters& parameters) {
   const auto append = [&](std::span<const Renaming> table, std::string_view of_block) {
     for (std::size_t place = 0; place < table.size(); ++place) {
       if (found[place] == nullptr) continue;
-      RenamedParameter& made = all.emplace_back("", found[place]->matrix, found[place]->vector);
+      all.push_back({"", found[place]->matrix, found[place]->vector});
+      RenamedParameter& made = all.back();
       if (!of_block.empty()) made.name.append("layers.").append(of_block.substr(kBlocks.size()));
       made.name.append(table[place].encoder);
     }
