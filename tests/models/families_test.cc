@@ -20,8 +20,10 @@ namespace headlight::models::families_test {
 
 using nlohmann::json;
 using test::contains;
+using test::families_of_hidden_states;
 using test::file_error;
 using test::golden_families;
+using test::golden_family;
 using test::GoldenFamily;
 using test::ScratchFolder;
 
@@ -53,18 +55,10 @@ void expect_near(const Tensor<float, Rank>& found, const Tensor<double, Rank>& t
   }
 }
 
-std::vector<const GoldenFamily*> of_hidden_states() {
-  std::vector<const GoldenFamily*> found;
-  for (const GoldenFamily& family : golden_families()) {
-    if (family.hidden) found.push_back(&family);
-  }
-  return found;
-}
-
 TEST(Families, HiddenStatesAndVectorsAreThoseOfTransformers) {
   const ScratchFolder scratch;
   std::set<std::string> seen;
-  for (const GoldenFamily* family : of_hidden_states()) {
+  for (const GoldenFamily* family : families_of_hidden_states()) {
     SCOPED_TRACE(family->name);
     const TextEncoder model = load(family->write(scratch.path("family")));
     EXPECT_TRUE(model.options().unknown_keys.empty()) << testing::PrintToString(model.options().unknown_keys);
@@ -80,17 +74,10 @@ TEST(Families, HiddenStatesAndVectorsAreThoseOfTransformers) {
   EXPECT_GE(seen.size(), 10u);
 }
 
-const GoldenFamily& named(const std::string& name) {
-  for (const GoldenFamily& family : golden_families()) {
-    if (family.name == name && family.hidden) return family;
-  }
-  throw std::runtime_error("no family " + name);
-}
-
 // Which rows of a table of positions tokens take does not depend on what is hidden behind them, nor between.
 TEST(Families, ATokenBehindAHoleKeepsItsPosition) {
   const ScratchFolder scratch;
-  const TextEncoder model = load(named("roberta").write(scratch.path("family")));
+  const TextEncoder model = load(golden_family("roberta").write(scratch.path("family")));
   Engine engine({.threads = 1});
   // Padding, by its id, is counted in none: two of it in front change nothing of those that are seen.
   const std::vector<std::int64_t> plain{7, 8, 9}, padded{1, 1, 7, 8, 9}, mask{0, 0, 1, 1, 1};
@@ -106,7 +93,7 @@ TEST(Families, ATokenBehindAHoleKeepsItsPosition) {
 TEST(Families, TheSameBitsInAnyCompanyOnAnyThreads) {
   const ScratchFolder scratch;
   const std::vector<std::string> texts{"a city", "", "the streets are long and the lights are many", "New York"};
-  for (const GoldenFamily* family : of_hidden_states()) {
+  for (const GoldenFamily* family : families_of_hidden_states()) {
     SCOPED_TRACE(family->name);
     const TextEncoder model = load(family->write(scratch.path("family")));
     Engine one({.threads = 1}), many({.threads = 3});
@@ -126,48 +113,11 @@ TEST(Families, TheSameBitsInAnyCompanyOnAnyThreads) {
   }
 }
 
-// Weights under other names, or without one of them.
-TEST(Families, WeightsThatDoNotFitAreNamed) {
-  const ScratchFolder scratch;
-  for (const GoldenFamily* family : of_hidden_states()) {
-    SCOPED_TRACE(family->name);
-    const json config = family->described.at("config");
-    const GoldenFamily::Tensors tensors = family->tensors();
-    const Weights all = GoldenFamily::views(tensors);
-    const auto refusal = [&](const Weights& weights) {
-      return file_error([&] { static_cast<void>(load(family->write(scratch.path("family"), {}, weights))); });
-    };
-    int tried = 0;
-    for (const auto& [name, view] : all) {
-      // One of the first block stands for those of others.
-      if (name.find("pooler") != std::string::npos || name.find(".1.") != std::string::npos ||
-          name.find(".2.") != std::string::npos) {
-        continue;
-      }
-      Weights less = all;
-      less.erase(name);
-      ASSERT_TRUE(contains(refusal(less), "model.safetensors: lacks the tensor '" + name + "'"));
-      if (++tried % 4 != 0) continue;
-      Weights cut = all;
-      cut[name].shape[0] -= 1;
-      cut[name].values = view.values.first(view.values.size() / static_cast<std::size_t>(view.shape[0]) *
-                                           static_cast<std::size_t>(view.shape[0] - 1));
-      ASSERT_TRUE(contains(refusal(cut), "tensor '" + name + "' has shape"));
-    }
-    // One of another model; what is computed, and what stands beside the network, is left aside.
-    Weights more = all;
-    const std::vector<float> numbers{1, 2, 3};
-    const std::string first = all.begin()->first;
-    more.emplace(first.substr(0, first.find('.')) + ".other.weight", WeightView{{3}, numbers});
-    EXPECT_TRUE(contains(refusal(more), ".other.weight', which config.json does not ask for"));
-  }
-}
-
 TEST(Families, PrefixesHeadsAndOldNames) {
   const ScratchFolder scratch;
   Engine engine({.threads = 1});
   const std::vector<float> numbers{1, 2, 3};
-  for (const GoldenFamily* family : of_hidden_states()) {
+  for (const GoldenFamily* family : families_of_hidden_states()) {
     SCOPED_TRACE(family->name);
     const Family* const found = find_family(family->described.at("config").at("model_type").get<std::string>());
     if (found == nullptr) continue;  // BERT, whose table is another
@@ -199,7 +149,7 @@ TEST(Families, PrefixesHeadsAndOldNames) {
 TEST(Families, WeightsOf16BitsAreThoseNumbers) {
   const ScratchFolder scratch;
   Engine engine({.threads = 1});
-  for (const GoldenFamily* family : of_hidden_states()) {
+  for (const GoldenFamily* family : families_of_hidden_states()) {
     SCOPED_TRACE(family->name);
     GoldenFamily::Tensors tensors = family->tensors();
     for (auto& [name, tensor] : tensors) {
@@ -217,7 +167,7 @@ TEST(Families, WeightsOf16BitsAreThoseNumbers) {
 TEST(Families, VectorsAreOfTheFoldersModules) {
   const ScratchFolder scratch;
   Engine engine({.threads = 1});
-  static_cast<void>(named("qwen3").write(scratch.path("family")));
+  static_cast<void>(golden_family("qwen3").write(scratch.path("family")));
   scratch.write("family/modules.json",
                 R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
                     {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
@@ -242,7 +192,7 @@ TEST(Families, VectorsAreOfTheFoldersModules) {
   expect("New York: the city", {.prompt_name = "query"});
 
   // The tokens of a prompt, and what stands in front of it, are no part of a mean; what stands behind texts is.
-  static_cast<void>(named("xlm-roberta").write(scratch.path("family")));
+  static_cast<void>(golden_family("xlm-roberta").write(scratch.path("family")));
   scratch.write("family/1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
   scratch.write("family/config_sentence_transformers.json", R"({"prompts": {"query": "New York: "}})");
   const TextEncoder mean = load(scratch.path("family"));
@@ -266,7 +216,7 @@ TEST(Families, EveryPrecision) {
   Engine engine({.threads = 1});
   const std::vector<std::string> texts{"the city of New York", "long streets"};
   for (const char* name : {"roberta", "modernbert", "gemma3_text", "qwen3"}) {
-    const std::string folder = named(name).write(scratch.path("family"));
+    const std::string folder = golden_family(name).write(scratch.path("family"));
     const Tensor<float, 2> exact = load(folder).embed(engine, texts);
     for (const NumberType type : {NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
       const TextEncoder model = load(folder, {.precision = type});
@@ -282,86 +232,13 @@ TEST(Families, EveryPrecision) {
   }
 }
 
-// tokenizer_config.json beside a tokenizer.json of another kind.
-TEST(Families, TokenizersThatContradictThemselvesAreRefused) {
-  const ScratchFolder scratch;
-  struct Case {
-    const char* family;
-    const char* file;
-    json content;
-    const char* says;
-  };
-  const char* const kFile = "tokenizer_config.json";
-  const json end{{"content", "<|endoftext|>"}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
-                 {"normalized", false},        {"special", true}};
-  const std::vector<Case> cases = {
-      {"qwen3", kFile, {{"tokenizer_class", "Qwen2Tokenizer"}, {"add_prefix_space", false}}, ""},
-      {"qwen3", kFile, {{"add_prefix_space", true}}, "add_prefix_space is true, expected what the pre_tokenizer"},
-      {"qwen3", kFile, {{"eos_token", "<|endoftext|>"}, {"add_eos_token", true}, {"add_bos_token", false}}, ""},
-      {"qwen3",
-       kFile,
-       {{"eos_token", "<|endoftext|>"}, {"add_eos_token", false}},
-       "add_eos_token is false, expected what"},
-      {"qwen3",
-       kFile,
-       {{"bos_token", "<|endoftext|>"}, {"add_bos_token", true}},
-       "add_bos_token is true, expected what"},
-      {"qwen3", kFile, {{"added_tokens_decoder", {{"420", end}}}}, ""},
-      {"qwen3",
-       kFile,
-       {{"added_tokens_decoder", {{"419", end}}}},
-       "expected the same in added_tokens of tokenizer.json"},
-      {"qwen3", kFile, {{"mask_token", "<mask>"}}, "mask_token is '<mask>', expected one of added_tokens"},
-      {"qwen3", kFile, {{"image_token", "<image>"}}, "image_token is '<image>', expected one of added_tokens"},
-      {"qwen3",
-       "special_tokens_map.json",
-       {{"pad_token", "<pad>"}},
-       "pad_token is '<pad>', expected one of added_tokens"},
-      {"qwen3", kFile, {{"truncation_side", "left"}}, "truncation_side is 'left'"},
-      {"qwen3", kFile, {{"tokenizer_class", "TikTokenTokenizer"}}, "tokenizer_class is 'TikTokenTokenizer'"},
-      {"qwen3", "sentence_bert_config.json", {{"max_seq_length", 2}}, ""},
-      {"roberta", kFile, {{"model_max_length", 30}, {"tokenizer_class", "RobertaTokenizerFast"}}, ""},
-  };
-  for (const Case& one : cases) {
-    SCOPED_TRACE(one.content);
-    const std::string folder = named(one.family).write(scratch.path("family"));
-    scratch.write(std::string("family/") + one.file, one.content.dump());
-    if (std::string_view(one.says).empty()) {
-      EXPECT_TRUE(load(folder).options().unknown_keys.empty());
-    } else {
-      EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), one.says));
-    }
-  }
-  const std::string folder = named("modernbert").write(scratch.path("family"));
-  std::filesystem::remove(folder + "/tokenizer.json");
-  EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), "tokenizer.json"));
-}
-
-TEST(Families, AHoleInAMaskIsRefusedWhereThereAreWindows) {
-  const ScratchFolder scratch;
-  Engine engine({.threads = 1});
-  const std::vector<std::int64_t> ids{7, 8, 9, 10}, mask{1, 0, 1, 1};
-  const View<const std::int64_t, 2> tokens(ids.data(), {1, 4}), hole(mask.data(), {1, 4});
-  const TextEncoder windows = load(named("modernbert").write(scratch.path("family")));
-  EXPECT_THROW(static_cast<void>(windows.encode(engine, tokens, hole)), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(windows.embed(engine, tokens, hole)), std::invalid_argument);
-  EXPECT_FALSE(windows.has_network());
-  EXPECT_THROW(static_cast<void>(windows.network()), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(windows.probabilities(engine, ids, 99)), std::invalid_argument);
-  EXPECT_EQ(windows.layer().precision(), NumberType::float32);
-  // Where there are none, a token that is left out leaves its position.
-  const TextEncoder whole = load(named("eurobert").write(scratch.path("family")));
-  const Tensor<float, 3> found = whole.encode(engine, tokens, hole);
-  for (std::int64_t e = 0; e < 32; ++e) EXPECT_EQ(found(0, 1, e), 0);
-}
-
 // Rows of sum 1, in which tokens see those that their family lets them see.
 TEST(Families, ProbabilitiesAreThoseOfEveryNetwork) {
   const ScratchFolder scratch;
   Engine engine({.threads = 1});
   const std::vector<std::int64_t> ids{7, 8, 9, 10, 11};
   for (const std::string name : {"roberta", "modernbert", "qwen3"}) {
-    const TextEncoder model = load(named(name).write(scratch.path("family")));
+    const TextEncoder model = load(golden_family(name).write(scratch.path("family")));
     const Tensor<float, 3> found = model.probabilities(engine, ids, 1);
     ASSERT_EQ(found.shape(), (Tensor<float, 3>::Shape{model.options().encoder.heads, 5, 5}));
     for (std::int64_t i = 0; i < 5; ++i) {
@@ -376,34 +253,14 @@ TEST(Families, ProbabilitiesAreThoseOfEveryNetwork) {
 TEST(Families, PositionsBeginWhereTheFamilySays) {
   const ScratchFolder scratch;
   const std::vector<std::int64_t> ids{7, 8, 9, 10, 11}, offsets{0, 3, 5};
-  const TextEncoder rows = load(named("roberta").write(scratch.path("family")));
+  const TextEncoder rows = load(golden_family("roberta").write(scratch.path("family")));
   EXPECT_EQ(rows.positions(ids, offsets), (std::vector<std::int64_t>{2, 3, 4, 2, 3}));
-  const TextEncoder places = load(named("qwen3").write(scratch.path("family")));
+  const TextEncoder places = load(golden_family("qwen3").write(scratch.path("family")));
   EXPECT_EQ(places.positions(ids, offsets), (std::vector<std::int64_t>{0, 1, 2, 0, 1}));
   EXPECT_EQ(test::refusal([&] {
               static_cast<void>(places.positions(ids, std::vector<std::int64_t>{0, 3}));
             }),
             "models::TextEncoder: positions: offsets do not ascend from 0 to 5, expected such");
-}
-
-TEST(Families, WhatOnlyBertHasIsRefused) {
-  const ScratchFolder scratch;
-  const TextEncoder model = load(named("xlm-roberta").write(scratch.path("family")));
-  EXPECT_TRUE(model.has_network());
-  EXPECT_FALSE(model.has_tokenizer());
-  EXPECT_EQ(model.options().model_type, "xlm-roberta");
-  EXPECT_EQ(model.options().max_length, 38);
-  EXPECT_EQ(model.token_count(), 627);
-  EXPECT_THROW(static_cast<void>(model.tokenizer()), std::invalid_argument);
-  EXPECT_THROW(model.save(scratch.path("saved")), std::invalid_argument);
-  const std::vector<std::int64_t> ids = model.tokenize("the city");
-  EXPECT_EQ(model.decode(ids), "<s> the city</s>");
-  EXPECT_EQ(model.tokenize("the city", 3).size(), 3u);
-  EXPECT_EQ(model.tokenize("the city", 3).back(), ids.back());
-  EXPECT_EQ(*model.token(ids[0]), "<s>");
-  EXPECT_EQ(model.token_id("<s>"), ids[0]);
-  EXPECT_EQ(model.token(628), nullptr);
-  EXPECT_THROW(static_cast<void>(model.decode(std::vector<std::int64_t>{628})), std::invalid_argument);
 }
 
 }  // namespace headlight::models::families_test

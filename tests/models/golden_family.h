@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,6 +104,21 @@ inline const std::vector<GoldenFamily>& golden_families() {
     return read;
   }();
   return all;
+}
+
+inline std::vector<const GoldenFamily*> families_of_hidden_states() {
+  std::vector<const GoldenFamily*> found;
+  for (const GoldenFamily& family : golden_families()) {
+    if (family.hidden) found.push_back(&family);
+  }
+  return found;
+}
+
+inline const GoldenFamily& golden_family(const std::string& name) {
+  for (const GoldenFamily& family : golden_families()) {
+    if (family.name == name && family.hidden) return family;
+  }
+  throw std::runtime_error("no family " + name);
 }
 
 }  // namespace headlight::test

@@ -1,116 +1,19 @@
 #include "headlight/head_rows.h"
 
 #include "headlight/normalization.h"
+#include "ops/rows/head_rows_case.h"
 #include "reference/rotary.h"
 #include "support/guarded_matrix.h"
-#include "support/guarded_rows.h"
 #include "support/isas.h"
 #include "support/row_yardsticks.h"
 
 namespace headlight::test::head_rows_test {
 
+using namespace head_rows_case;
 using HeadRowsTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(HeadRowsTest);
 
-constexpr std::int64_t kRows = 3;
-
-View<float, 3> heads_of(const View<float, 2>& rows, std::int64_t heads) {
-  const std::int64_t head_dim = rows.extent(1) / heads;
-  return {rows.data, {rows.extent(0), heads, head_dim}, {rows.stride(0), head_dim, 1}};
-}
-MutableTypedView<3> heads_of(const MutableTypedView<2>& rows, std::int64_t heads) {
-  const std::int64_t head_dim = rows.extent(1) / heads;
-  return {rows.type, rows.data, {rows.extent(0), heads, head_dim}, {rows.stride(0), head_dim, 1}};
-}
-template <class Scalar>
-Tensor<Scalar, 3> heads_of(const Tensor<Scalar, 2>& rows, std::int64_t heads) {
-  Tensor<Scalar, 3> tensor({rows.shape()[0], heads, rows.shape()[1] / heads});
-  std::copy(rows.begin(), rows.end(), tensor.begin());
-  return tensor;
-}
-
-// A call: sizes, and what of the options is given.
-struct Case {
-  std::int64_t heads = 1, head_dim = 1, dims = 0;
-  NormKind norm = NormKind::none;
-  RotaryPairing pairing = RotaryPairing::halves;
-  bool weight = false, one_plus = false, bias = false;
-  Against side = Against::back;
-};
-
-void PrintTo(const Case& c, std::ostream* to) {
-  *to << c.heads << " heads of " << c.head_dim << ", " << c.dims << " turned, norm " << static_cast<int>(c.norm)
-      << ", pairing " << static_cast<int>(c.pairing) << ", weight " << c.weight << c.one_plus << c.bias;
-}
-
-// Its numbers, between guard pages.
-struct Numbers {
-  Numbers(Random& random, const Case& made)
-      : c(made),
-        gap(random.integer(0, 5)),
-        x(kRows, c.heads * c.head_dim, gap, c.side),
-        y_gradient(kRows, c.heads * c.head_dim, random.integer(0, 5), c.side),
-        y(kRows, c.heads * c.head_dim, random.integer(0, 5), c.side),
-        angles(kRows, c.dims, random.integer(0, 2), c.side),
-        weight(1, c.head_dim, 0, c.side),
-        bias(1, c.head_dim, 0, c.side) {
-    for (GuardedRows* each : {&x, &y_gradient, &angles, &weight, &bias}) each->fill(random);
-  }
-
-  [[nodiscard]] HeadRowsOptions options() const {
-    const auto list = [&](bool is_given, const GuardedRows& row) {
-      return is_given ? std::span<const float>(row.view().data, static_cast<std::size_t>(c.head_dim))
-                      : std::span<const float>();
-    };
-    HeadRowsOptions made = {.norm = c.norm,
-                            .weight = list(c.weight, weight),
-                            .bias = list(c.bias, bias),
-                            .one_plus_weight = c.one_plus,
-                            .epsilon = 1e-5f,
-                            .rotation = {.pairing = c.pairing}};
-    if (c.dims > 0) made.rotation.cosines_and_sines = angles.const_view();
-    return made;
-  }
-  // twin(its options) in numbers of a kind.
-  template <class Scalar, class Twin>
-  void with_twin(Twin twin) const {
-    const Tensor<Scalar, 2> table = angles.to<Scalar>(), by = weight.to<Scalar>(), plus = bias.to<Scalar>();
-    reference::HeadRows<Scalar> made = {
-        .norm = c.norm, .one_plus_weight = c.one_plus, .epsilon = static_cast<Scalar>(1e-5f), .pairing = c.pairing};
-    if (c.dims > 0) made.cosines_and_sines = table.view();
-    if (c.weight) made.weight = {by.data(), {c.head_dim}};
-    if (c.bias) made.bias = {plus.data(), {c.head_dim}};
-    twin(made);
-  }
-
-  Case c;
-  std::int64_t gap;
-  GuardedRows x, y_gradient, y, angles, weight, bias;
-};
-
-// Of numbers of those sizes that are turned: a pair may cancel.
-Tensor<double, 3> turned_sizes(const Tensor<double, 3>& sizes, const Numbers& in) {
-  Tensor<double, 3> turned(sizes.shape());
-  const Case& c = in.c;
-  const View<float, 2> angles = in.angles.view();
-  for (std::int64_t n = 0; n < kRows; ++n) {
-    for (std::int64_t h = 0; h < c.heads; ++h) {
-      for (std::int64_t d = 0; d < c.head_dim; ++d) turned(n, h, d) = std::abs(sizes(n, h, d));
-      for (std::int64_t i = 0; i < c.dims / 2; ++i) {
-        const bool halves = c.pairing == RotaryPairing::halves;
-        const std::int64_t first = halves ? i : 2 * i, second = halves ? c.dims / 2 + i : 2 * i + 1;
-        const double a = std::abs(sizes(n, h, first)), b = std::abs(sizes(n, h, second));
-        const auto cosine = static_cast<double>(std::abs(angles(n, first)));
-        const auto sine = static_cast<double>(std::abs(angles(n, second)));
-        turned(n, h, first) = a * cosine + b * sine;
-        turned(n, h, second) = a * sine + b * cosine;
-      }
-    }
-  }
-  return turned;
-}
-
-// What errors of head_rows() are measured by, and of its gradient.
+// What errors of head_rows() are measured by.
 Tensor<double, 3> sizes_of_call(const Numbers& in) {
   Tensor<double, 3> sizes = heads_of(in.x.to<double>(), in.c.heads);
   in.with_twin<double>([&](reference::HeadRows<double> options) {
@@ -124,51 +27,6 @@ Tensor<double, 3> sizes_of_call(const Numbers& in) {
     }
   });
   return turned_sizes(sizes, in);
-}
-Tensor<double, 3> sizes_of_gradient(const Numbers& in, View<double, 1> weight_sizes, View<double, 1> bias_sizes) {
-  const Tensor<double, 3> x = heads_of(in.x.to<double>(), in.c.heads);
-  Tensor<double, 3> sizes = turned_sizes(heads_of(in.y_gradient.to<double>(), in.c.heads), in);
-  in.with_twin<double>([&](const reference::HeadRows<double>& options) {
-    const std::array<std::int64_t, 2> shape = {kRows * in.c.heads, in.c.head_dim};
-    const View<const double, 2> from(x.data(), shape);
-    const Tensor<double, 3> turned = turned_sizes(heads_of(in.y_gradient.to<double>(), in.c.heads), in);
-    const View<const double, 2> by(turned.data(), shape);
-    const View<double, 2> to(sizes.data(), shape);
-    if (in.c.norm == NormKind::layer) {
-      yardsticks::layer_norm_backward(from, by, options.weight, options.epsilon, to, weight_sizes, bias_sizes);
-    } else if (in.c.norm == NormKind::rms) {
-      yardsticks::rms_norm_backward(from, by, options.weight, options.one_plus_weight, options.epsilon, to,
-                                    weight_sizes);
-    }
-  });
-  return sizes;
-}
-
-// f(case) over ragged sizes: heads around every vector width, all and some of their numbers turned.
-template <class Function>
-void for_cases(Random& random, const Function& f) {
-  for (const std::int64_t head_dim : {1, 2, 3, 4, 6, 7, 8, 16, 17, 30, 33, 64, 80, 96, 130}) {
-    for (const NormKind norm : {NormKind::none, NormKind::layer, NormKind::rms}) {
-      for (int choice = 0; choice < 8; ++choice) {
-        const std::int64_t most = head_dim / 2;
-        Case made = {.heads = random.integer(1, 4),
-                     .head_dim = head_dim,
-                     .dims = 2 * (choice % 4 == 0   ? most
-                                  : choice % 4 == 1 ? 0
-                                                    : random.integer(0, most)),
-                     .norm = norm,
-                     .pairing = choice < 4 ? RotaryPairing::halves : RotaryPairing::interleaved,
-                     .side = random.once_in(2) ? Against::front : Against::back};
-        if (norm != NormKind::none) {
-          made.weight = !random.once_in(3);
-          made.one_plus = norm == NormKind::rms && random.once_in(2);
-          made.bias = norm == NormKind::layer && random.once_in(2);
-        }
-        SCOPED_TRACE(testing::PrintToString(made));
-        f(made);
-      }
-    }
-  }
 }
 
 TEST_P(HeadRowsTest, AgreeWithTheTwinInEveryShapeAndOption) {
@@ -243,84 +101,6 @@ TEST_P(HeadRowsTest, RotateThereAndBackAsTheTwin) {
     rotate(engine, rotation, x, x, true);
     EXPECT_TRUE(same_bits(x, y)) << "in place";
   });
-}
-
-TEST_P(HeadRowsTest, GradientsAgreeWithTheTwin) {
-  Engine engine(options());
-  Random random(6);
-  for_cases(random, [&](const Case& made) {
-    const Numbers in(random, made);
-    const auto twin = [&]<class Scalar>(Tensor<Scalar, 3>& x, Tensor<Scalar, 1>& weight, Tensor<Scalar, 1>& bias) {
-      in.with_twin<Scalar>([&](const reference::HeadRows<Scalar>& options) {
-        reference::head_rows_backward<Scalar>(heads_of(in.x.to<Scalar>(), made.heads),
-                                              heads_of(in.y_gradient.to<Scalar>(), made.heads), options, x, weight,
-                                              bias);
-      });
-    };
-    Tensor<double, 3> truth({kRows, made.heads, made.head_dim});
-    Tensor<double, 1> true_weight({made.head_dim}), true_bias({made.head_dim});
-    Tensor<float, 3> plain(truth.shape());
-    Tensor<float, 1> plain_weight({made.head_dim}), plain_bias({made.head_dim});
-    twin(truth, true_weight, true_bias);
-    twin(plain, plain_weight, plain_bias);
-
-    const View<float, 3> x = heads_of(in.x.view(), made.heads), y = heads_of(in.y.view(), made.heads);
-    const View<float, 3> dy = heads_of(in.y_gradient.view(), made.heads);
-    const GuardedRows of_weight(1, made.head_dim, 0, made.side), of_bias(1, made.head_dim, 0, made.side);
-    HeadRowsGradients gradients = {.x = y};
-    const auto list = [&](const GuardedRows& row) {
-      return std::span<float>(row.view().data, static_cast<std::size_t>(made.head_dim));
-    };
-    if (made.norm != NormKind::none) gradients.weight = list(of_weight);
-    if (made.norm == NormKind::layer) gradients.bias = list(of_bias);
-    head_rows_backward(engine, x, dy, gradients, in.options());
-    EXPECT_TRUE(in.y.gaps_are_untouched());
-    Tensor<double, 1> weight_sizes({made.head_dim}), bias_sizes({made.head_dim});
-    const Tensor<double, 3> sizes = sizes_of_gradient(in, weight_sizes, bias_sizes);
-    EXPECT_TRUE(at_most_twice_the_plain_error(y, plain.view(), truth.view(), sizes.view()));
-    const auto sums_agree = [&](const GuardedRows& sums, const Tensor<float, 1>& of_plain,
-                                const Tensor<double, 1>& of_truth, const Tensor<double, 1>& of_sizes) {
-      const View<float, 1> found(sums.view().data, {made.head_dim});
-      return at_most_twice_the_plain_error(found, of_plain.view(), of_truth.view(), of_sizes.view());
-    };
-    if (made.norm != NormKind::none) {
-      EXPECT_TRUE(sums_agree(of_weight, plain_weight, true_weight, weight_sizes));
-    }
-    if (made.norm == NormKind::layer) {
-      EXPECT_TRUE(sums_agree(of_bias, plain_bias, true_bias, bias_sizes));
-    }
-    const HeadRowsOptions asked = in.options();
-    head_rows_backward(engine, x, dy, {.x = dy}, asked);
-    EXPECT_TRUE(same_bits(dy, y)) << "in place, without sums";
-  });
-}
-
-TEST_P(HeadRowsTest, GradientsOfEveryTypeAreRoundedOnce) {
-  Engine engine(options());
-  Random random(7);
-  for (const NumberType type : kStoredTypes) {
-    for (const std::int64_t head_dim : {6, 64}) {
-      SCOPED_TRACE(testing::Message() << name(type) << ", " << head_dim);
-      const std::int64_t heads = head_dim == 64 ? 40 : 3;
-      constexpr std::int64_t kMany = 40;
-      const GuardedMatrix x(type, kMany, heads * head_dim, 1, Against::back, random);
-      const GuardedMatrix dy(type, kMany, heads * head_dim, 2, Against::front, random);
-      const Tensor<float, 2> angles = random.normal_tensor<2>({kMany, 4});
-      const HeadRowsOptions asked = {.norm = NormKind::layer, .rotation = {angles}};
-      const auto length = static_cast<std::size_t>(head_dim);
-      std::vector<float> weight(length), bias(length), expected_weight(length), expected_bias(length);
-      const Tensor<float, 3> x_floats = heads_of(x.to(), heads), dy_floats = heads_of(dy.to(), heads);
-      Tensor<float, 2> expected({kMany, heads * head_dim});
-      head_rows_backward(engine, x_floats, dy_floats,
-                         {.x = heads_of(expected.view(), heads), .weight = expected_weight, .bias = expected_bias},
-                         asked);
-      head_rows_backward(engine, heads_of(x.view(), heads), heads_of(dy.view(), heads),
-                         {.x = heads_of(x.view(), heads), .weight = weight, .bias = bias}, asked);
-      EXPECT_TRUE(x.holds(expected)) << "in place of x";
-      EXPECT_EQ(weight, expected_weight);
-      EXPECT_EQ(bias, expected_bias);
-    }
-  }
 }
 
 TEST_P(HeadRowsTest, RoundOnceInEveryType) {

@@ -1,0 +1,157 @@
+// What folders of every family are refused for, and what their models do not have.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headlight/models/text_encoder.h"
+#include "models/golden_family.h"
+#include "models/scratch_folder.h"
+#include "support/compare.h"
+#include "support/refusal.h"
+
+namespace headlight::models::family_refusals_test {
+
+using nlohmann::json;
+using test::contains;
+using test::families_of_hidden_states;
+using test::file_error;
+using test::golden_family;
+using test::GoldenFamily;
+using test::ScratchFolder;
+
+// Weights under other names, or without one of them.
+TEST(FamilyRefusals, WeightsThatDoNotFitAreNamed) {
+  const ScratchFolder scratch;
+  for (const GoldenFamily* family : families_of_hidden_states()) {
+    SCOPED_TRACE(family->name);
+    const json config = family->described.at("config");
+    const GoldenFamily::Tensors tensors = family->tensors();
+    const Weights all = GoldenFamily::views(tensors);
+    const auto refusal = [&](const Weights& weights) {
+      return file_error([&] { static_cast<void>(load(family->write(scratch.path("family"), {}, weights))); });
+    };
+    int tried = 0;
+    for (const auto& [name, view] : all) {
+      // One of the first block stands for those of others.
+      if (name.find("pooler") != std::string::npos || name.find(".1.") != std::string::npos ||
+          name.find(".2.") != std::string::npos) {
+        continue;
+      }
+      Weights less = all;
+      less.erase(name);
+      ASSERT_TRUE(contains(refusal(less), "model.safetensors: lacks the tensor '" + name + "'"));
+      if (++tried % 4 != 0) continue;
+      Weights cut = all;
+      cut[name].shape[0] -= 1;
+      cut[name].values = view.values.first(view.values.size() / static_cast<std::size_t>(view.shape[0]) *
+                                           static_cast<std::size_t>(view.shape[0] - 1));
+      ASSERT_TRUE(contains(refusal(cut), "tensor '" + name + "' has shape"));
+    }
+    // One of another model; what is computed, and what stands beside the network, is left aside.
+    Weights more = all;
+    const std::vector<float> numbers{1, 2, 3};
+    const std::string first = all.begin()->first;
+    more.emplace(first.substr(0, first.find('.')) + ".other.weight", WeightView{{3}, numbers});
+    EXPECT_TRUE(contains(refusal(more), ".other.weight', which config.json does not ask for"));
+  }
+}
+
+// tokenizer_config.json beside a tokenizer.json of another kind.
+TEST(FamilyRefusals, TokenizersThatContradictThemselvesAreRefused) {
+  const ScratchFolder scratch;
+  struct Case {
+    const char* family;
+    const char* file;
+    json content;
+    const char* says;
+  };
+  const char* const kFile = "tokenizer_config.json";
+  const json end{{"content", "<|endoftext|>"}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
+                 {"normalized", false},        {"special", true}};
+  const std::vector<Case> cases = {
+      {"qwen3", kFile, {{"tokenizer_class", "Qwen2Tokenizer"}, {"add_prefix_space", false}}, ""},
+      {"qwen3", kFile, {{"add_prefix_space", true}}, "add_prefix_space is true, expected what the pre_tokenizer"},
+      {"qwen3", kFile, {{"eos_token", "<|endoftext|>"}, {"add_eos_token", true}, {"add_bos_token", false}}, ""},
+      {"qwen3",
+       kFile,
+       {{"eos_token", "<|endoftext|>"}, {"add_eos_token", false}},
+       "add_eos_token is false, expected what"},
+      {"qwen3",
+       kFile,
+       {{"bos_token", "<|endoftext|>"}, {"add_bos_token", true}},
+       "add_bos_token is true, expected what"},
+      {"qwen3", kFile, {{"added_tokens_decoder", {{"420", end}}}}, ""},
+      {"qwen3",
+       kFile,
+       {{"added_tokens_decoder", {{"419", end}}}},
+       "expected the same in added_tokens of tokenizer.json"},
+      {"qwen3", kFile, {{"mask_token", "<mask>"}}, "mask_token is '<mask>', expected one of added_tokens"},
+      {"qwen3", kFile, {{"image_token", "<image>"}}, "image_token is '<image>', expected one of added_tokens"},
+      {"qwen3",
+       "special_tokens_map.json",
+       {{"pad_token", "<pad>"}},
+       "pad_token is '<pad>', expected one of added_tokens"},
+      {"qwen3", kFile, {{"truncation_side", "left"}}, "truncation_side is 'left'"},
+      {"qwen3", kFile, {{"tokenizer_class", "TikTokenTokenizer"}}, "tokenizer_class is 'TikTokenTokenizer'"},
+      {"qwen3", "sentence_bert_config.json", {{"max_seq_length", 2}}, ""},
+      {"roberta", kFile, {{"model_max_length", 30}, {"tokenizer_class", "RobertaTokenizerFast"}}, ""},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.content);
+    const std::string folder = golden_family(one.family).write(scratch.path("family"));
+    scratch.write(std::string("family/") + one.file, one.content.dump());
+    if (std::string_view(one.says).empty()) {
+      EXPECT_TRUE(load(folder).options().unknown_keys.empty());
+    } else {
+      EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), one.says));
+    }
+  }
+  const std::string folder = golden_family("modernbert").write(scratch.path("family"));
+  std::filesystem::remove(folder + "/tokenizer.json");
+  EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), "tokenizer.json"));
+}
+
+TEST(FamilyRefusals, AHoleInAMaskIsRefusedWhereThereAreWindows) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const std::vector<std::int64_t> ids{7, 8, 9, 10}, mask{1, 0, 1, 1};
+  const View<const std::int64_t, 2> tokens(ids.data(), {1, 4}), hole(mask.data(), {1, 4});
+  const TextEncoder windows = load(golden_family("modernbert").write(scratch.path("family")));
+  EXPECT_THROW(static_cast<void>(windows.encode(engine, tokens, hole)), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(windows.embed(engine, tokens, hole)), std::invalid_argument);
+  EXPECT_FALSE(windows.has_network());
+  EXPECT_THROW(static_cast<void>(windows.network()), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(windows.probabilities(engine, ids, 99)), std::invalid_argument);
+  EXPECT_EQ(windows.layer().precision(), NumberType::float32);
+  // Where there are none, a token that is left out leaves its position.
+  const TextEncoder whole = load(golden_family("eurobert").write(scratch.path("family")));
+  const Tensor<float, 3> found = whole.encode(engine, tokens, hole);
+  for (std::int64_t e = 0; e < 32; ++e) EXPECT_EQ(found(0, 1, e), 0);
+}
+
+TEST(FamilyRefusals, WhatOnlyBertHasIsRefused) {
+  const ScratchFolder scratch;
+  const TextEncoder model = load(golden_family("xlm-roberta").write(scratch.path("family")));
+  EXPECT_TRUE(model.has_network());
+  EXPECT_FALSE(model.has_tokenizer());
+  EXPECT_EQ(model.options().model_type, "xlm-roberta");
+  EXPECT_EQ(model.options().max_length, 38);
+  EXPECT_EQ(model.token_count(), 627);
+  EXPECT_THROW(static_cast<void>(model.tokenizer()), std::invalid_argument);
+  EXPECT_THROW(model.save(scratch.path("saved")), std::invalid_argument);
+  const std::vector<std::int64_t> ids = model.tokenize("the city");
+  EXPECT_EQ(model.decode(ids), "<s> the city</s>");
+  EXPECT_EQ(model.tokenize("the city", 3).size(), 3u);
+  EXPECT_EQ(model.tokenize("the city", 3).back(), ids.back());
+  EXPECT_EQ(*model.token(ids[0]), "<s>");
+  EXPECT_EQ(model.token_id("<s>"), ids[0]);
+  EXPECT_EQ(model.token(628), nullptr);
+  EXPECT_THROW(static_cast<void>(model.decode(std::vector<std::int64_t>{628})), std::invalid_argument);
+}
+
+}  // namespace headlight::models::family_refusals_test
