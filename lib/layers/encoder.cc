@@ -19,18 +19,6 @@ namespace headlight {
 
 namespace {
 
-TransformerLayerOptions layer_options(const EncoderOptions& options) {
-  return {.width = options.width,
-          .heads = options.heads,
-          .feed_forward_width = options.feed_forward_width,
-          .norm = options.norm,
-          .activation = options.activation,
-          .layer_norm_epsilon = options.layer_norm_epsilon,
-          .dropout = options.dropout,
-          .merge = options.merge,
-          .orthogonal = options.orthogonal};
-}
-
 // As its tables and layers refuse them, every size set: whoever writes options into a file wants them without defaults.
 EncoderOptions checked(EncoderOptions options) {
   constexpr std::string_view kName = layers::kEncoderName;
@@ -48,7 +36,7 @@ EncoderOptions checked(EncoderOptions options) {
     options.feed_forward_width = layers::given_or(options.feed_forward_width, 4 * options.width);
     return options;
   }
-  const TransformerLayerOptions layer = layer_options(options);
+  const TransformerLayerOptions layer = options.layer_options();
   static_cast<void>(layers::checked(layers::attention_options(layer)));
   options.feed_forward_width = layers::checked(layers::feed_forward_options(layer)).hidden_width;
   layers::matrix_shape("Linear", "weight", options.feed_forward_width, options.width);

@@ -25,17 +25,7 @@ class EncoderChain {
         position_({options.max_positions, options.width}),
         token_type_({options.token_types, options.width}),
         norm_(options.width, options.layer_norm_epsilon) {
-    for (std::int64_t n = 0; n < options.layers; ++n) {
-      layers_.emplace_back(TransformerLayerOptions{.width = options.width,
-                                                   .heads = options.heads,
-                                                   .feed_forward_width = options.feed_forward_width,
-                                                   .norm = options.norm,
-                                                   .activation = options.activation,
-                                                   .layer_norm_epsilon = options.layer_norm_epsilon,
-                                                   .dropout = options.dropout,
-                                                   .merge = options.merge,
-                                                   .orthogonal = options.orthogonal});
-    }
+    for (std::int64_t n = 0; n < options.layers; ++n) layers_.emplace_back(options.layer_options());
   }
 
   // All numbers off those that they begin with.

@@ -150,10 +150,7 @@ TEST(NetworkGradients, HaveTheSameBitsOnAnyNumberOfThreadsAndWhateverIsKept) {
       zero_gradients(drawn.network.parameters());
       SavedState saved(activations, threads == 1 ? Checkpoint::keep_linear : again, n % 3 == 0 ? 2 : 0);
       drawn.run(engine, saved);
-      std::vector<float>& all = gradients.emplace_back();
-      for (const Parameter& parameter : drawn.network.parameters()) {
-        all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
-      }
+      gradients.push_back(gradients_of(drawn.network.parameters()));
     }
     const View<const float, 1> first(gradients[0].data(), {static_cast<std::int64_t>(gradients[0].size())});
     EXPECT_TRUE(same_bits(View<const float, 1>(gradients[1].data(), first.shape), first)) << "specification " << n;
@@ -230,30 +227,11 @@ TEST(NetworkGradients, HaveTheSameBitsInPieces) {
     Tensor<float, 2> hidden(weights.shape());
     network.forward(engine, tokens.input(), hidden.view(), saved);
     network.backward(engine, tokens.input(), saved, weights.view());
-    std::vector<float>& all = gradients.emplace_back();
-    for (const Parameter& parameter : network.parameters()) {
-      all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
-    }
+    gradients.push_back(gradients_of(network.parameters()));
   }
   EXPECT_EQ(gradients[0], gradients[1]);
   EXPECT_GT(norm_of(gradients[0]), 0);
 }
-
-// Names shards of which only some are held; nobody gets to attend.
-class OfSome final : public TrainingAttention {
- public:
-  explicit OfSome(RowShards& rows) : rows_(&rows) {}
-  [[nodiscard]] RowShards* shards() const noexcept override { return rows_; }
-  [[nodiscard]] std::int64_t kept_columns(std::int64_t, const AttentionOptions&) const noexcept override { return 0; }
-  void forward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,
-               View<float, 4>, const AttentionOptions&) const override {}
-  void backward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<const float, 4>,
-                View<const float, 3>, View<float, 4>, View<const float, 4>, const AttentionGradients&,
-                const AttentionOptions&) const override {}
-
- private:
-  RowShards* rows_;
-};
 
 TEST(NetworkGradients, RefuseShardsThatTheyDoNotKnow) {
   Engine engine({.threads = 1});

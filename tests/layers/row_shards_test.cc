@@ -36,22 +36,6 @@ Tensor<T, Rank> copy_of(const Tensor<T, Rank>& from) {
   return copy;
 }
 
-// Names shards of which only some are held, as who spreads a sequence does; nothing here attends.
-class OfSome final : public TrainingAttention {
- public:
-  explicit OfSome(RowShards& rows) : rows_(&rows) {}
-  [[nodiscard]] RowShards* shards() const noexcept override { return rows_; }
-  [[nodiscard]] std::int64_t kept_columns(std::int64_t, const AttentionOptions&) const noexcept override { return 0; }
-  void forward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,
-               View<float, 4>, const AttentionOptions&) const override {}
-  void backward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<const float, 4>,
-                View<const float, 3>, View<float, 4>, View<const float, 4>, const AttentionGradients&,
-                const AttentionOptions&) const override {}
-
- private:
-  RowShards* rows_;
-};
-
 // A feed-forward part in training, whose rows know nothing of each other.
 struct Part {
   explicit Part(Random& random) : layer({.width = 24, .hidden_width = 40, .dropout = 0.25f}) {

@@ -1,10 +1,13 @@
-// What tests of layers by shards share: some rows of a whole, and what was kept for each shard.
+// What tests of layers by shards share: some rows of a whole, what was kept for each shard, shards that are not all
+// here.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "headlight/layers/layer.h"
+#include "headlight/layers/training_attention.h"
 #include "headlight/row_shards.h"
 #include "headlight/tensor.h"
 #include "headlight/view.h"
@@ -47,5 +50,21 @@ inline Tensor<float, 3> share_of(std::span<const RowRun> runs, std::int64_t rows
   }
   return share;
 }
+
+// Names shards of which only some are held, as who spreads a sequence does; nothing here attends.
+class OfSome final : public TrainingAttention {
+ public:
+  explicit OfSome(RowShards& rows) : rows_(&rows) {}
+  [[nodiscard]] RowShards* shards() const noexcept override { return rows_; }
+  [[nodiscard]] std::int64_t kept_columns(std::int64_t, const AttentionOptions&) const noexcept override { return 0; }
+  void forward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<float, 4>,
+               View<float, 4>, const AttentionOptions&) const override {}
+  void backward(Engine&, View<const float, 4>, View<const float, 4>, View<const float, 4>, View<const float, 4>,
+                View<const float, 3>, View<float, 4>, View<const float, 4>, const AttentionGradients&,
+                const AttentionOptions&) const override {}
+
+ private:
+  RowShards* rows_;
+};
 
 }  // namespace headlight::test

@@ -34,6 +34,19 @@ struct EncoderOptions {
   Merge merge = Merge::concatenate;
   // Whether initialize() begins with heads in spaces at right angles; see MultiHeadAttentionOptions.
   bool orthogonal = false;
+
+  // Those of each of its layers.
+  [[nodiscard]] TransformerLayerOptions layer_options() const noexcept {
+    return {.width = width,
+            .heads = heads,
+            .feed_forward_width = feed_forward_width,
+            .norm = norm,
+            .activation = activation,
+            .layer_norm_epsilon = layer_norm_epsilon,
+            .dropout = dropout,
+            .merge = merge,
+            .orthogonal = orthogonal};
+  }
 };
 
 // N tokens of n sequences, one after another. There is no padding: a token that must not be seen is left out, and the

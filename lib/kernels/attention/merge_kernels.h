@@ -1,4 +1,4 @@
-// How heads are put together before the last product, weighed or gated; and attention over some keys each. One thread,
+// How heads are put together before the last product, weighted or gated; and attention over some keys each. One thread,
 // no allocation.
 //
 // Every row's bits depend on that row alone. y may be x itself with the same row distance.

@@ -1,4 +1,4 @@
-// Heads weighed and gated, row by row.
+// Heads weighted and gated, row by row.
 #pragma once
 
 #include "kernels/attention/merge_kernels.h"

@@ -1,4 +1,4 @@
-// Gradients of heads weighed and gated, row by row.
+// Gradients of heads weighted and gated, row by row.
 #pragma once
 
 #include "kernels/attention/merge_kernels.h"

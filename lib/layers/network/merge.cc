@@ -1,4 +1,4 @@
-// Heads weighed or gated, between attention and the last product.
+// Heads weighted or gated, between attention and the last product.
 #include <algorithm>
 
 #include "headlight/gemm.h"

@@ -1,4 +1,4 @@
-// Heads weighed or gated, all rows on all workers. Arguments come checked from the layer.
+// Heads weighted or gated, all rows on all workers. Arguments come checked from the layer.
 #pragma once
 
 #include "headlight/engine.h"

@@ -76,14 +76,7 @@ LayerTime time_layer(Engine& engine, const TransformerEncoderLayer& layer, const
 std::vector<LayerTime> time_layers(Engine& engine, const models::TextEncoder& model, const Packed& packed) {
   const EncoderOptions& options = model.options().encoder;
   const Weights weights = model.network().weights();
-  const TransformerLayerOptions layer_options{.width = options.width,
-                                              .heads = options.heads,
-                                              .feed_forward_width = options.feed_forward_width,
-                                              .norm = options.norm,
-                                              .activation = options.activation,
-                                              .layer_norm_epsilon = options.layer_norm_epsilon,
-                                              .dropout = options.dropout,
-                                              .merge = options.merge};
+  const TransformerLayerOptions layer_options = options.layer_options();
   const AttentionOptions sequences{.query_offsets = packed.offsets};
   Tensor<float, 3> x = embedded(engine, model, weights, packed);
   Tensor<float, 3> y(x.shape());
