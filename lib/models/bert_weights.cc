@@ -157,6 +157,7 @@ class Finder {
 
   EncoderWeights finish() {
     check_no_extra(file_, prefix_, used_);
+    found_.prefix = prefix_;
     return std::move(found_);
   }
 
@@ -182,7 +183,7 @@ EncoderWeights find_bert_weights(SafetensorsFile& file, const EncoderOptions& op
   return finder.finish();
 }
 
-Weights name_as_bert(const headlight::Encoder& network) {
+Weights name_as_bert(const headlight::Encoder& network, const std::string& prefix) {
   constexpr std::array<const char*, 3> kSeparate{"q_proj_weight", "k_proj_weight", "v_proj_weight"};
   const EncoderOptions& options = network.options();
   std::vector<Pair> pairs = embedding_pairs(options);
@@ -204,7 +205,7 @@ Weights name_as_bert(const headlight::Encoder& network) {
       view.values = view.values.subspan(third * static_cast<std::size_t>(pair.part), third);
     }
     view.shape = pair.shape;
-    named.emplace(pair.bert, std::move(view));
+    named.emplace(prefix + pair.bert, std::move(view));
   }
   return named;
 }

@@ -15,6 +15,7 @@ namespace headlight::models {
 struct EncoderWeights {
   Weights weights;
   std::vector<std::vector<float>> joined;
+  std::string prefix{};  // in front of every name in the file
 };
 
 // Finds every tensor of an encoder of those sizes in a BERT file, before anything of that size is allocated. Throws
@@ -23,6 +24,6 @@ struct EncoderWeights {
 [[nodiscard]] EncoderWeights find_bert_weights(SafetensorsFile& file, const EncoderOptions& options);
 
 // The other way: a network's weights under BERT's names, as views into it.
-[[nodiscard]] Weights name_as_bert(const headlight::Encoder& network);
+[[nodiscard]] Weights name_as_bert(const headlight::Encoder& network, const std::string& prefix = "");
 
 }  // namespace headlight::models

@@ -23,7 +23,7 @@ namespace {
 using files::JsonValue;
 
 constexpr double kMost = 1e12;
-constexpr std::string_view kScalingType = "rope.scaling.type";
+constexpr std::string_view kScalingType = "rope.scaling.type", kFactors = "rope_freqs.weight";
 
 // The sizes of every architecture.
 struct Sizes {
@@ -256,7 +256,6 @@ const Architecture& architecture_of(const GgufMetadata& metadata) {
 // Llama 3's angles, of which the converter makes a tensor: what each frequency is divided by. It stands for
 // rope.scaling.*, which the converter then does not write.
 void read_factors(const GgufMetadata& metadata, GgufFile& file, FamilyConfig& config) {
-  constexpr std::string_view kFactors = "rope_freqs.weight";
   if (file.find(kFactors) == nullptr) return;
   if (!scaling_text(metadata).empty()) {
     metadata.fail(kScalingType, "is " + in_quotes(*metadata.text(kScalingType)) + " beside the tensor " +
@@ -288,11 +287,15 @@ GgufNetwork read_gguf_network(const GgufMetadata& metadata, GgufFile& file) {
   if (rows_of(metadata, "token_embd.weight") == 0) {
     throw FileError(file.path(), "lacks the tensor 'token_embd.weight', or it is empty");
   }
-  JsonObject config(":", ",");
+  JsonObject config(": ", ",\n  ");
+  config.add("model_type", architecture.model_type);
   add_sizes(metadata, sizes, config);
   architecture.add(metadata, sizes, config);
   GgufNetwork read{.model_type = architecture.model_type, .names = architecture.names};
-  read.config = architecture.read(JsonValue::parse_object(file.path(), config.document()));
+  const JsonValue document = JsonValue::parse_object(file.path(), config.document());
+  read.config = architecture.read(document);
+  const bool changed = architecture.adjust != nullptr || file.find(kFactors) != nullptr;
+  if (!changed) read.config_text = config.document();
   if (architecture.adjust != nullptr) architecture.adjust(read.config);
   read_factors(metadata, file, read.config);
   return read;
@@ -309,7 +312,7 @@ Weights find_gguf_weights(GgufFile& file, const GgufNetwork& network, std::span<
                       .own = kOwn,
                       .computed = {},
                       .keys = {}};
-  return find_family_weights(file, family, parameters);
+  return find_family_weights(file, family, parameters).weights;
 }
 
 void read_gguf_vectors(const GgufMetadata& metadata, GgufFile& file, ModelOptions& into) {

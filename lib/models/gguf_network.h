@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct GgufNetwork {
   FamilyConfig config{};
   // Of its tensors.
   std::span<const TensorName> names{};
+  // The config.json of such a folder; empty where the converter changed tensors, which no folder holds as they are.
+  std::string config_text{};
 };
 
 // By general.architecture. Throws FileError naming the key for an architecture that is not built and for what a key

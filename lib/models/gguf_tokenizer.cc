@@ -165,7 +165,7 @@ class GgufTokenizerReader {
   }
 
   // The others, by the text of a tokenizer.json.
-  std::unique_ptr<TextTokenizer> by_parts(const std::string& model) const {
+  std::string by_parts(const std::string& model) const {
     JsonObject document(":", ",");
     for (const std::string_view key : {kLowerCase, kStripsAccents}) {
       if (metadata_.flag(key, false)) metadata_.fail(key, "is true, expected false beside the model " + model);
@@ -184,7 +184,7 @@ class GgufTokenizerReader {
     } catch (const nlohmann::json::exception&) {
       metadata_.fail(kTokens, "or a string beside it is not UTF-8");
     }
-    return make_text_tokenizer(text::Tokenizer::parse(document.document(), metadata_.file().path()), false);
+    return document.document();
   }
 
  private:
@@ -381,7 +381,12 @@ std::unique_ptr<TextTokenizer> read_gguf_tokenizer(const GgufMetadata& metadata,
     metadata.fail(kModel, "is " + in_quotes(model) + ", expected bert, gpt2, llama or t5");
   }
   const GgufTokenizerReader reader(metadata, rows);
-  return model == "bert" ? reader.word_piece() : reader.by_parts(model);
+  if (model == "bert") return reader.word_piece();
+  return make_text_tokenizer(text::Tokenizer::parse(reader.by_parts(model), metadata.file().path()), false);
+}
+
+std::string gguf_tokenizer_text(const GgufMetadata& metadata, std::int64_t rows) {
+  return GgufTokenizerReader(metadata, rows).by_parts(metadata.text(kModel).value_or(""));
 }
 
 }  // namespace headlight::models

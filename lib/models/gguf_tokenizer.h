@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "models/gguf_metadata.h"
 #include "models/text_tokenizer.h"
@@ -13,5 +14,7 @@ namespace headlight::models {
 // scores (SentencePiece), "t5" Unigram. `rows`: of the table of words. Throws FileError naming the key for what is not
 // built.
 [[nodiscard]] std::unique_ptr<TextTokenizer> read_gguf_tokenizer(const GgufMetadata& metadata, std::int64_t rows);
+// The text of a tokenizer.json of the same; not of "bert".
+[[nodiscard]] std::string gguf_tokenizer_text(const GgufMetadata& metadata, std::int64_t rows);
 
 }  // namespace headlight::models

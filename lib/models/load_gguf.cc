@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -11,8 +12,10 @@
 #include "models/gguf_metadata.h"
 #include "models/gguf_network.h"
 #include "models/gguf_tokenizer.h"
+#include "models/json_text.h"
 #include "models/load_network.h"
 #include "models/model_folder.h"
+#include "models/saved_source.h"
 #include "models/score_head.h"
 #include "models/text_network.h"
 #include "models/text_tokenizer.h"
@@ -40,7 +43,45 @@ std::optional<std::string> gguf_path(const std::string& path) {
   return path_in(path, found.front());
 }
 
-TextEncoder load_gguf(GgufFile file, const LoadModelOptions& wanted) {
+namespace {
+
+// The files of a tokenizer that vocab.txt does not say, of which the metadata say all; types of tokens are not among
+// it.
+void keep_tokenizer(const std::shared_ptr<const GgufFile>& file, bool lasts, const ModelOptions& options,
+                    SavedSource& into) {
+  const auto text = [file, rows = options.encoder.vocabulary] {
+    return gguf_tokenizer_text(GgufMetadata(*file), rows);
+  };
+  if (lasts) {
+    into.tokenizer[kTokenizerFile] = text;
+  } else {
+    into.tokenizer[kTokenizerFile] = [copy = text()] { return copy; };
+  }
+  into.tokenizer[kTokenizerConfigFile] = [longest = options.max_length] {
+    JsonObject config(": ", ",\n  ");
+    config.add("tokenizer_class", "PreTrainedTokenizerFast");
+    config.add("model_max_length", longest);
+    config.add_text("model_input_names", R"(["input_ids", "attention_mask"])");
+    return config.document();
+  };
+}
+
+std::unique_ptr<SavedSource> source_of(const GgufNetwork& network, std::span<const ParameterShape> parameters) {
+  auto source = std::make_unique<SavedSource>();
+  source->config = network.config_text;
+  const Family* const family = find_family(network.model_type);
+  if (family != nullptr) source->tensors = tensors_of(*family, parameters);
+  if (network.config_text.empty() || (family == nullptr && network.model_type != "bert")) {
+    source->refusal = "tensors of this GGUF file's architecture are not those of a folder";
+  }
+  return source;
+}
+
+}  // namespace
+
+TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool lasts) {
+  const auto shared = std::make_shared<GgufFile>(std::move(opened));
+  GgufFile& file = *shared;
   const GgufMetadata metadata(file);
   if (metadata.size("split.count", 1, 1) != 1) metadata.fail("split.count", "is not 1, expected one file");
   const GgufNetwork network = read_gguf_network(metadata, file);
@@ -58,8 +99,12 @@ TextEncoder load_gguf(GgufFile file, const LoadModelOptions& wanted) {
   }
   options.max_length = options.embed_max_length = options.encoder.max_positions;
   options.unknown_keys = metadata.unread();
-  const Weights found = find_gguf_weights(file, network, parameters_of(network.config.network, file.path()));
-  return {options, std::move(tokenizer), load_network(network.config, found, wanted.precision)};
+  const std::vector<ParameterShape> parameters = parameters_of(network.config.network, file.path());
+  const Weights found = find_gguf_weights(file, network, parameters);
+  std::unique_ptr<SavedSource> source = source_of(network, parameters);
+  if (tokenizer->bert() == nullptr) keep_tokenizer(shared, lasts, options, *source);
+  return {options, std::move(tokenizer), load_network(network.config, found, wanted.precision), nullptr,
+          std::move(source)};
 }
 
 }  // namespace headlight::models

@@ -13,6 +13,7 @@ namespace headlight::models {
 // means none. Throws FileError for a folder with several.
 [[nodiscard]] std::optional<std::string> gguf_path(const std::string& path);
 
-[[nodiscard]] TextEncoder load_gguf(GgufFile file, const LoadModelOptions& wanted);
+// `lasts`: whether its bytes are there as long as it is; else for the call alone.
+[[nodiscard]] TextEncoder load_gguf(GgufFile file, const LoadModelOptions& wanted, bool lasts = true);
 
 }  // namespace headlight::models

@@ -19,6 +19,8 @@
 #include "models/load_gguf.h"
 #include "models/load_network.h"
 #include "models/model_folder.h"
+#include "models/saved_config.h"
+#include "models/saved_source.h"
 #include "models/score_head.h"
 #include "models/sentence_modules.h"
 #include "models/text_network.h"
@@ -37,6 +39,7 @@ struct Config {
   FamilyConfig of_family{};
   EncoderOptions encoder{};
   std::optional<std::string> tokenizer_class;
+  std::string text;  // as save() writes it
 };
 
 std::string known_families() {
@@ -49,6 +52,7 @@ Config read_config(const ModelFolder& folder, ModelOptions& options) {
   const JsonValue document = folder.json(kConfigFile);
   options.model_type = document.string("model_type").value_or("bert");  // the oldest files do not say
   Config config;
+  config.text = config_text(document);
   if (options.model_type == "bert") {
     const BertConfig bert = read_bert_config(document, options.unknown_keys);
     config.encoder = bert.encoder;
@@ -111,13 +115,27 @@ std::int64_t longest_text(const ModelFolder& folder, const std::optional<double>
 }
 
 std::unique_ptr<TextNetwork> load_network(const ModelFolder& folder, const Config& config, SafetensorsFile& file,
-                                          NumberType precision) {
+                                          NumberType precision, SavedSource& source) {
   if (config.family == nullptr) {
-    return make_text_network(load_encoder(config.encoder, find_bert_weights(file, config.encoder), precision));
+    const EncoderWeights found = find_bert_weights(file, config.encoder);
+    source.prefix = found.prefix;
+    return make_text_network(load_encoder(config.encoder, found, precision));
   }
-  const Weights found =
+  FamilyWeights found =
       find_family_weights(file, *config.family, parameters_of(config.of_family.network, folder.path(kConfigFile)));
-  return load_network(config.of_family, found, precision);
+  source.tensors = std::move(found.tensors);
+  return load_network(config.of_family, found.weights, precision);
+}
+
+std::unique_ptr<SavedSource> source_of(const ModelFolder& folder, const Config& config,
+                                       const TextTokenizer& tokenizer) {
+  auto source = std::make_unique<SavedSource>();
+  source->config = config.text;
+  if (tokenizer.bert() != nullptr) return source;
+  for (const char* const name : {kTokenizerFile, kTokenizerConfigFile, kSpecialTokensFile}) {
+    if (folder.has(name)) source->tokenizer[name] = folder.kept_text(name);
+  }
+  return source;
 }
 
 std::unique_ptr<ScoreHead> load_head(const ModelFolder& folder, const Config& config, SafetensorsFile& file) {
@@ -149,8 +167,10 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   read_vectors(folder, modules, wanted.pooling, options);
   if (options.unread_pooling.empty()) options.unread_pooling = sentences.unread_pooling;
   SafetensorsFile file = transformer.safetensors(kWeightsFile);
-  std::unique_ptr<TextNetwork> network = load_network(transformer, config, file, wanted.precision);
-  return {options, std::move(tokens.tokenizer), std::move(network), load_head(transformer, config, file)};
+  std::unique_ptr<SavedSource> source = source_of(transformer, config, *tokens.tokenizer);
+  std::unique_ptr<TextNetwork> network = load_network(transformer, config, file, wanted.precision, *source);
+  return {options, std::move(tokens.tokenizer), std::move(network), load_head(transformer, config, file),
+          std::move(source)};
 }
 
 }  // namespace
@@ -162,7 +182,8 @@ TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
 
 TextEncoder load(std::string_view name, std::span<const FileInMemory> files, const LoadModelOptions& options) {
   if (files.size() == 1 && files.front().name.ends_with(".gguf")) {
-    return load_gguf(GgufFile(std::string(name) + "/" + std::string(files.front().name), files.front().bytes), options);
+    return load_gguf(GgufFile(std::string(name) + "/" + std::string(files.front().name), files.front().bytes), options,
+                     false);
   }
   return load(ModelFolder(name, files), options);
 }

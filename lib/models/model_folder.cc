@@ -1,7 +1,9 @@
 #include "models/model_folder.h"
 
 #include <filesystem>
+#include <memory>
 #include <system_error>
+#include <utility>
 
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
@@ -53,6 +55,15 @@ std::string ModelFolder::text(const std::string& file, std::uint64_t limit) cons
                     "has " + std::to_string(bytes.size()) + " bytes, expected at most " + std::to_string(limit));
   }
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::function<std::string()> ModelFolder::kept_text(const std::string& file) const {
+  if (in_memory_) return [copy = text(file, JsonValue::kLargestFile)] { return copy; };
+  auto mapped = std::make_shared<files::InputFile>(path(file));
+  const std::span<const std::byte> bytes = mapped->map();
+  return [mapped = std::move(mapped), bytes] {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
 }
 
 JsonValue ModelFolder::json(const std::string& file, std::uint64_t limit) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -43,6 +44,8 @@ class ModelFolder {
 
   // All of it. Throw FileError when it is not there, holds more than `limit` bytes or breaks its format.
   [[nodiscard]] std::string text(const std::string& file, std::uint64_t limit) const;
+  // The same of now, whenever it is asked for: of a folder the file is mapped until then. Throw as text().
+  [[nodiscard]] std::function<std::string()> kept_text(const std::string& file) const;
   [[nodiscard]] files::JsonValue json(const std::string& file, std::uint64_t limit = kLargestConfig) const;
   [[nodiscard]] files::JsonValue json_array(const std::string& file) const;
   // Where it is missing, the files that its index names, as one.

@@ -184,13 +184,13 @@ std::string entry_text(const StoredWeight::Part& part, std::uint64_t begin) {
 }
 
 // The whole header: names, types and places of all tensors.
-std::string header_text(std::span<const StoredWeight> weights, const std::map<std::string, std::string>& metadata) {
+std::string header_text(std::span<const StoredTensor> tensors, const std::map<std::string, std::string>& metadata) {
   JsonObject header(":", ",");
   std::uint64_t offset = 0;
   try {
     if (!metadata.empty()) header.add_text("__metadata__", metadata_text(metadata));
-    for (const StoredWeight& weight : weights) {
-      for (const StoredWeight::Part& part : weight.parts()) {
+    for (const StoredTensor& tensor : tensors) {
+      for (const StoredWeight::Part& part : tensor.parts()) {
         header.add_text(part.name, entry_text(part, offset));
         offset += part.bytes;
       }
@@ -204,13 +204,15 @@ std::string header_text(std::span<const StoredWeight> weights, const std::map<st
   return text;
 }
 
-void write_weights(const std::string& path, const Weights& weights, const std::map<std::string, std::string>& metadata,
-                   std::optional<NumberType> type) {
-  std::vector<StoredWeight> stored;
-  for (const auto& [name, weight] : weights) {
-    stored.emplace_back(name, weight, type);
+}  // namespace
+
+void write_tensors(const std::string& path, const StoredTensors& tensors,
+                   const std::map<std::string, std::string>& metadata, std::optional<NumberType> type) {
+  std::vector<StoredTensor> stored;
+  for (const auto& [name, weights] : tensors) {
+    stored.emplace_back(name, weights, type);
     for (const StoredWeight::Part& part : stored.back().parts().subspan(1)) {
-      if (!weights.contains(part.name)) continue;
+      if (!tensors.contains(part.name)) continue;
       throw std::invalid_argument("write_safetensors: tensor " + in_quotes(part.name) +
                                   " has the name of the scales or the shape of another");
     }
@@ -224,20 +226,18 @@ void write_weights(const std::string& path, const Weights& weights, const std::m
   AtomicFile file(path);
   file.write(&length, sizeof length);
   file.write(text.data(), text.size());
-  for (const StoredWeight& weight : stored) weight.write(file);
+  for (const StoredTensor& tensor : stored) tensor.write(file);
   file.commit();
 }
 
-}  // namespace
-
 void write_safetensors(const std::string& path, const Weights& weights,
                        const std::map<std::string, std::string>& metadata, NumberType type) {
-  write_weights(path, weights, metadata, type);
+  write_tensors(path, one_by_one(weights), metadata, type);
 }
 
 void write_safetensors_as_stored(const std::string& path, const Weights& weights,
                                  const std::map<std::string, std::string>& metadata) {
-  write_weights(path, weights, metadata, std::nullopt);
+  write_tensors(path, one_by_one(weights), metadata, std::nullopt);
 }
 
 }  // namespace headlight::models

@@ -47,6 +47,7 @@ class LayerReader {
   [[nodiscard]] VectorLayer read(const HeadLayer& layer, std::int64_t before) {
     VectorLayer read{.kind = layer.kind, .function = layer.function};
     const WeightView weight = tensor(std::string(layer.file) + ".weight");
+    names_.push_back(prefix_ + std::string(layer.file));
     const bool dense = layer.kind == VectorLayer::Kind::dense;
     const bool fits = weight.shape.size() == (dense ? 2u : 1u) && weight.shape.back() == before &&
                       weight.shape[0] > 0 && weight.shape[0] <= kLargestSize;
@@ -65,12 +66,16 @@ class LayerReader {
     return read;
   }
 
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
  private:
   // Behind one of the prefixes, or without.
   [[nodiscard]] WeightView tensor(const std::string& name) {
     for (const std::string_view prefix : prefixes_) {
       const std::string whole = std::string(prefix) + name;
-      if (file_.find(whole) != nullptr) return file_.float32(whole);
+      if (file_.find(whole) == nullptr) continue;
+      prefix_ = prefix;
+      return file_.float32(whole);
     }
     throw FileError(file_.path(),
                     "lacks the tensor " + in_quotes(name) + ", which architectures of config.json ask for");
@@ -84,6 +89,8 @@ class LayerReader {
   const JsonValue& config_;
   std::span<const std::string_view> prefixes_;
   SafetensorsFile& file_;
+  std::string prefix_;  // of the tensor that was read last
+  std::vector<std::string> names_;
 };
 
 // How many labels config.json says there are, if it says so.
@@ -144,6 +151,7 @@ std::optional<ScoreHead> read_score_head(const JsonValue& config, const Head& he
     read.pooled.vector_layers.push_back(reader.read(layer, before));
     before = read.pooled.vector_layers.back().width;
   }
+  read.names = reader.names();
   if (pooling.late) {
     const auto last = std::prev(read.pooled.vector_layers.end());
     read.of_tokens.assign(std::make_move_iterator(read.pooled.vector_layers.begin()), std::make_move_iterator(last));

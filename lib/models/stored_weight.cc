@@ -208,15 +208,21 @@ int StoredWeight::integer(float value, std::size_t row, std::int64_t k) const {
   return static_cast<int>(type_ == NumberType::int4 ? std::clamp(integer, -kMost4, kMost4) : integer);
 }
 
-void StoredWeight::write_as_it_is(AtomicFile& file) const {
+void StoredWeight::write_as_it_is(AtomicFile& file, std::size_t part) const {
   const StoredNumbers& stored = weight_.stored;
-  file.write(stored.data, parts_.front().bytes);
-  if (parts_.size() > 1) file.write(stored.scales, parts_[1].bytes);
-  if (parts_.size() > 2) file.write(weight_.shape.data(), parts_[2].bytes);
+  file.write(part == 0 ? stored.data : stored.scales, parts_[part].bytes);
 }
 
-void StoredWeight::write(AtomicFile& file) const {
-  if (as_it_is_) return write_as_it_is(file);
+void StoredWeight::write(AtomicFile& file, std::size_t part) const {
+  if (as_it_is_) return write_as_it_is(file, part);
+  if (part == 0) return write_numbers(file);
+  if (type_ == NumberType::int8) {
+    return write_in_pieces<float>(file, scales_.size(), [&](std::size_t row) { return stable(scales_[row]); });
+  }
+  write_in_pieces<BFloat16>(file, scales_.size(), [&](std::size_t n) { return BFloat16(scales_[n]); });
+}
+
+void StoredWeight::write_numbers(AtomicFile& file) const {
   Numbers values(weight_, columns_);
   const auto columns = static_cast<std::size_t>(columns_);
   switch (type_) {
@@ -228,10 +234,9 @@ void StoredWeight::write(AtomicFile& file) const {
     case NumberType::float16:
       return write_in_pieces<Float16>(file, count_, [&](std::size_t n) { return Float16(values[n]); });
     case NumberType::int8:
-      write_in_pieces<std::int8_t>(file, count_, [&](std::size_t n) {
+      return write_in_pieces<std::int8_t>(file, count_, [&](std::size_t n) {
         return static_cast<std::int8_t>(integer(values[n], n / columns, static_cast<std::int64_t>(n % columns)));
       });
-      return write_in_pieces<float>(file, scales_.size(), [&](std::size_t row) { return stable(scales_[row]); });
     case NumberType::int4:
       break;
   }
@@ -243,8 +248,49 @@ void StoredWeight::write(AtomicFile& file) const {
     const int upper = k + 1 < columns_ ? integer(values[first + 1], row, k + 1) : 0;
     return static_cast<std::uint8_t>((lower + kZeroOf4) | (upper + kZeroOf4) << 4);
   });
-  write_in_pieces<BFloat16>(file, scales_.size(), [&](std::size_t n) { return BFloat16(scales_[n]); });
-  file.write(weight_.shape.data(), weight_.shape.size() * sizeof(std::int64_t));
+}
+
+StoredTensor::StoredTensor(const std::string& name, std::span<const WeightView> weights,
+                           std::optional<NumberType> type) {
+  const WeightView& first = weights.front();
+  const auto is_like_first = [&](const WeightView& weight) {
+    return static_cast<bool>(weight.stored) == static_cast<bool>(first.stored) &&
+           weight.stored.format == first.stored.format;
+  };
+  if (!std::all_of(weights.begin(), weights.end(), is_like_first)) type = type.value_or(NumberType::float32);
+  for (const WeightView& weight : weights) {
+    weights_.emplace_back(name, weight, type);
+    if (weights_.size() == 1) {
+      shape_ = weight.shape;
+      parts_.assign(weights_[0].parts().begin(), weights_[0].parts().end());
+      continue;
+    }
+    if (shape_.empty() || weight.shape.empty() ||
+        !std::equal(shape_.begin() + 1, shape_.end(), weight.shape.begin() + 1, weight.shape.end())) {
+      fail(name, "is put together of rows that differ in shape");
+    }
+    shape_[0] += weight.shape[0];
+    for (std::size_t part = 0; part < std::min<std::size_t>(parts_.size(), 2); ++part) {
+      parts_[part].shape[0] += weights_.back().parts()[part].shape[0];
+      parts_[part].bytes += weights_.back().parts()[part].bytes;
+    }
+  }
+}
+
+void StoredTensor::write(AtomicFile& file) const {
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    if (part == 2) {  // of int4: the shape of all of it
+      file.write(shape_.data(), parts_[part].bytes);
+      continue;
+    }
+    for (const StoredWeight& weight : weights_) weight.write(file, part);
+  }
+}
+
+StoredTensors one_by_one(const Weights& weights) {
+  StoredTensors tensors;
+  for (const auto& [name, weight] : weights) tensors[name] = {weight};
+  return tensors;
 }
 
 std::vector<std::int64_t> shape_in(const SafetensorsFile& file, const SafetensorsEntry& entry) {

@@ -2,7 +2,10 @@
 // scales.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,13 +43,14 @@ class StoredWeight {
   StoredWeight(const std::string& name, const WeightView& weight, std::optional<NumberType> type);
 
   [[nodiscard]] std::span<const Part> parts() const noexcept { return parts_; }
-  // The bytes of all parts, one after another.
-  void write(AtomicFile& file) const;
+  // The bytes of numbers (0) or scales (1).
+  void write(AtomicFile& file, std::size_t part) const;
 
  private:
   void find_scales();
   [[nodiscard]] int integer(float value, std::size_t row, std::int64_t k) const;
-  void write_as_it_is(AtomicFile& file) const;
+  void write_as_it_is(AtomicFile& file, std::size_t part) const;
+  void write_numbers(AtomicFile& file) const;
 
   WeightView weight_;
   NumberType type_;
@@ -58,6 +62,33 @@ class StoredWeight {
   std::int64_t columns_ = 1, per_scale_ = 1, scales_of_row_ = 0;
   std::vector<float> scales_;
 };
+
+// Weights as one, the rows of each above those of the next: projections that a file keeps in one tensor.
+class StoredTensor {
+ public:
+  // As StoredWeight, of one weight or more. Without a type they are as they are stored if all are in the same format,
+  // else float32. Throws std::invalid_argument for weights whose rows differ in shape, too.
+  StoredTensor(const std::string& name, std::span<const WeightView> weights, std::optional<NumberType> type);
+
+  [[nodiscard]] std::span<const StoredWeight::Part> parts() const noexcept { return parts_; }
+  // The bytes of all parts, one after another.
+  void write(AtomicFile& file) const;
+
+ private:
+  std::vector<StoredWeight> weights_;
+  std::vector<std::int64_t> shape_;
+  std::vector<StoredWeight::Part> parts_;
+};
+
+// By name: the weights of each tensor of a file.
+using StoredTensors = std::map<std::string, std::vector<WeightView>, std::less<>>;
+
+// Each of one weight.
+[[nodiscard]] StoredTensors one_by_one(const Weights& weights);
+
+// write_safetensors(), and without a type write_safetensors_as_stored(), of such tensors.
+void write_tensors(const std::string& path, const StoredTensors& tensors,
+                   const std::map<std::string, std::string>& metadata, std::optional<NumberType> type);
 
 // The format of its numbers: F32, F16 and BF16, and I8 and U8 with what write_safetensors() puts beside them; else
 // none.

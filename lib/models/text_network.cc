@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/families/encoder_form.h"
+
 namespace headlight::models {
 namespace {
 
@@ -18,6 +20,7 @@ class EncoderNetwork : public TextNetwork {
   }
   void reserve(Engine& engine, std::int64_t tokens) const override { encoder_.reserve(engine, tokens); }
   Layer& layer() noexcept override { return encoder_; }
+  Weights weights_as_stored() const override { return as_network_weights(encoder_); }
   const headlight::Encoder* encoder() const noexcept override { return &encoder_; }
 
  private:
@@ -40,6 +43,7 @@ class SpecifiedNetwork : public TextNetwork {
   }
   void reserve(Engine& engine, std::int64_t tokens) const override { network_.reserve(engine, tokens); }
   Layer& layer() noexcept override { return network_; }
+  Weights weights_as_stored() const override { return network_.weights_as_stored(); }
   bool has_windows() const noexcept override { return has_windows_; }
 
  private:

@@ -8,6 +8,7 @@
 #include "headlight/engine.h"
 #include "headlight/layers/encoder.h"
 #include "headlight/layers/network.h"
+#include "headlight/parameters.h"
 #include "headlight/tensor.h"
 #include "models/families/family.h"
 
@@ -24,6 +25,8 @@ class TextNetwork {
   virtual void reserve(Engine& engine, std::int64_t tokens) const = 0;
   // Parameters, weights and precision.
   [[nodiscard]] virtual Layer& layer() noexcept = 0;
+  // By the names of headlight::Network, in the formats that they are in; valid until they change.
+  [[nodiscard]] virtual Weights weights_as_stored() const = 0;
   // Null for another network.
   [[nodiscard]] virtual const headlight::Encoder* encoder() const noexcept { return nullptr; }
 

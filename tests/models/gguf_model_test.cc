@@ -137,7 +137,8 @@ TEST(GgufModels, OfLlamaAreThoseOfItsNetwork) {
   for (BlockSpec& block : config.network.blocks) block.attention.causal = true;
   SafetensorsFile weights(folder + "/model.safetensors");
   Network network(config.network);
-  network.load(find_family_weights(weights, *find_family("eurobert"), Network::parameter_shapes(config.network)));
+  network.load(
+      find_family_weights(weights, *find_family("eurobert"), Network::parameter_shapes(config.network)).weights);
 
   GgufModel llama = model;
   llama.architecture = "llama";

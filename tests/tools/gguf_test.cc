@@ -19,4 +19,16 @@ TEST(Gguf, IsAModelOfTheProgram) {
                {"broken.gguf: the version has 4 bytes"});
 }
 
+TEST(Gguf, BecomesAFolder) {
+  const std::string path = HEADLIGHT_SOURCE "/tests/golden/gguf_qwen3.gguf";
+  const ScratchFolder folder;
+  const Finished converted = run_program({"convert", "--model", path, "--type", "float32", "-o", folder / "model"});
+  EXPECT_EQ(converted.code, 0) << converted.error;
+  const auto embedded = [](const std::string& model) {
+    return run_program({"embed", "--model", model, "--text", "a city", "--json"}).out;
+  };
+  EXPECT_EQ(embedded(folder / "model"), embedded(path));
+  EXPECT_NE(embedded(path), "");
+}
+
 }  // namespace headlight::test::gguf_test

@@ -28,8 +28,9 @@ typedef struct headlight_load_model_options {
 HEADLIGHT_API headlight_status headlight_encoder_load_with(const char* folder,
                                                            const headlight_load_model_options* options,
                                                            headlight_encoder** encoder, headlight_error* error);
-// Writes such a folder, matrices and tables in the types that they were loaded in; each file appears whole or not at
-// all.
+// Writes such a folder, of a model of any family, matrices and tables in the types that they were loaded in; each file
+// appears whole or not at all. What cannot be written, such as some models out of GGUF files, is
+// HEADLIGHT_INVALID_ARGUMENT.
 HEADLIGHT_API headlight_status headlight_encoder_save(const headlight_encoder* encoder, const char* folder,
                                                       headlight_error* error);
 typedef struct headlight_save_model_options {

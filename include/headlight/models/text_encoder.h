@@ -111,6 +111,7 @@ struct HiddenStates {
   Tensor<float, 3> hidden;
 };
 
+struct SavedSource;
 struct ScoreHead;
 class TextNetwork;
 class TextTokenizer;
@@ -128,7 +129,8 @@ class HEADLIGHT_API TextEncoder {
   TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
   // Internal: of any kind; options.encoder has the sizes of a network that is not BERT's.
   TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
-              std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head = nullptr);
+              std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head = nullptr,
+              std::unique_ptr<SavedSource> source = nullptr);
   TextEncoder(TextEncoder&&) noexcept;
   TextEncoder& operator=(TextEncoder&&) noexcept;
   ~TextEncoder();
@@ -219,18 +221,24 @@ class HEADLIGHT_API TextEncoder {
   [[nodiscard]] std::optional<std::int64_t> token_id(std::string_view token) const;
   [[nodiscard]] std::int64_t token_count() const noexcept;
 
-  // Writes a folder that load() and other tools read: config.json, model.safetensors, vocab.txt, tokenizer_config.json,
-  // sentence_bert_config.json; where vectors are more than the mean, or there are prompts, modules.json, the files of
-  // the modules and config_sentence_transformers.json; where vocab.txt does not say all of the tokenizer,
-  // tokenizer.json. Such files of an earlier model that are not written are removed. Makes the folder; each file
-  // appears whole or not at all. Without a type, every matrix and table is as it was loaded: of 16 bits, of int8 or
-  // int4 byte for byte, and of float32 otherwise. `type` is that of all of them: float32, or rounded as
+  // Writes a folder that load() and other tools read, of any family: config.json, model.safetensors,
+  // sentence_bert_config.json; of BERT's tokenizer vocab.txt and tokenizer_config.json, and tokenizer.json where these
+  // do not say all of it; of another one tokenizer.json and what stood beside it; where vectors are more than the mean,
+  // or there are prompts, modules.json, the files of the modules and config_sentence_transformers.json. Such files of
+  // an earlier model that are not written are removed. Makes the folder; each file appears whole or not at all.
+  //
+  // config.json and the names of tensors are those of the folder that the model came from, those of the head of scores
+  // among them; what load() left aside there (poolers, heads of other tasks) is not in it. Of a GGUF file they are
+  // those of its family.
+  //
+  // Without a type, every matrix and table is as it was loaded: of 16 bits, of int8 or int4 byte for byte, and of
+  // float32 otherwise, which blocks of GGUF become, too. `type` is that of all of them: float32, or rounded as
   // write_safetensors() does, bfloat16, float16 (which other tools read too), int8 or int4 (which load() reads). A
   // model loaded from it again with that type as its precision has the panels of this one at that precision, but for
   // the scales of int8 (write_safetensors()) and the tables of embeddings, which are rounded too. Throws FileError;
   // std::invalid_argument for another type, and where load() would read another model than this one, before anything is
-  // written: a token that does not fit into a line, a network that normalises before its halves, vectors that are not
-  // built.
+  // written: a token that does not fit into a line, an encoder made elsewhere that normalises before its halves,
+  // vectors that are not built, a GGUF file whose converter changed tensors (Llama's and Gemma's).
   void save(const std::string& folder) const;
   void save(const std::string& folder, NumberType type) const;
 
@@ -249,6 +257,8 @@ class HEADLIGHT_API TextEncoder {
 
  private:
   void check_pooling() const;
+  void check_can_be_saved() const;
+  void save_as(const std::string& folder, std::optional<NumberType> type) const;
   // Calls take(number, text); an error names the number.
   template <class Function>
   void for_each_text(const Texts& texts, Function take) const;
@@ -256,7 +266,8 @@ class HEADLIGHT_API TextEncoder {
   ModelOptions options_;
   std::unique_ptr<TextTokenizer> tokenizer_;
   std::unique_ptr<TextNetwork> network_;
-  std::unique_ptr<ScoreHead> head_;  // null without one
+  std::unique_ptr<ScoreHead> head_;      // null without one
+  std::unique_ptr<SavedSource> source_;  // null of parts that were made elsewhere
   std::shared_ptr<WorkspacePool> workspaces_;
 };
 

@@ -1,6 +1,8 @@
 #include "models/families/encoder_form.h"
 
 #include <array>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -26,13 +28,15 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kOfBlock{{
     {"feed_forward.sum.", "norm2."},
 }};
 
+constexpr std::array<const char*, 3> kHeadInputs{"query", "key", "value"};
+
 // Takes one weight along, or, of a name that ends with a dot, the weight and the bias.
-void rename(const Weights& network, const std::string& from, const std::string& to, Weights& into) {
+void rename(const Weights& named, const std::string& from, const std::string& to, Weights& into) {
   if (!from.ends_with('.')) {
-    if (const auto found = network.find(from); found != network.end()) into.emplace(to, found->second);
+    if (const auto found = named.find(from); found != named.end()) into.emplace(to, found->second);
     return;
   }
-  for (const char* part : {"weight", "bias"}) into.emplace(to + part, network.find(from + part)->second);
+  for (const char* part : {"weight", "bias"}) into.emplace(to + part, named.find(from + part)->second);
 }
 
 }  // namespace
@@ -75,11 +79,36 @@ EncoderWeights as_encoder_weights(const Weights& network, std::int64_t blocks) {
     const std::string from = "blocks." + std::to_string(block) + ".", to = "layers." + std::to_string(block) + ".";
     for (const auto& [theirs, ours] : kOfBlock) rename(network, from + theirs, to + ours, named.weights);
     std::vector<float>& bias = named.joined.emplace_back();
-    for (const char* part : {"query", "key", "value"}) {
+    for (const char* const part : kHeadInputs) {
       const WeightView& view = network.find(from + "attention." + part + ".bias")->second;
       bias.insert(bias.end(), view.values.begin(), view.values.end());
     }
     named.weights.emplace(to + "self_attn.in_proj_bias", WeightView{{static_cast<std::int64_t>(bias.size())}, bias});
+  }
+  return named;
+}
+
+Weights as_network_weights(const headlight::Encoder& encoder) {
+  const std::int64_t blocks = encoder.options().layers;
+  const auto ours_of = [](std::int64_t block) { return "layers." + std::to_string(block) + "."; };
+  Weights like;  // queries, keys and values by themselves, as they were lent
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    for (std::size_t part = 0; part < kHeadInputs.size(); ++part) {
+      like.emplace(ours_of(block) + kOfBlock[part].second, WeightView());
+    }
+  }
+  const Weights all = encoder.weights_as_stored(like);
+  Weights named;
+  for (const auto& [theirs, ours] : kEmbeddings) rename(all, ours, theirs, named);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::string to = "blocks." + std::to_string(block) + ".", from = ours_of(block);
+    for (const auto& [theirs, ours] : kOfBlock) rename(all, from + ours, to + theirs, named);
+    const std::span<const float> bias = all.find(from + "self_attn.in_proj_bias")->second.values;
+    const std::size_t third = bias.size() / kHeadInputs.size();
+    for (std::size_t part = 0; part < kHeadInputs.size(); ++part) {
+      named.emplace(to + "attention." + kHeadInputs[part] + ".bias",
+                    WeightView{{static_cast<std::int64_t>(third)}, bias.subspan(third * part, third)});
+    }
   }
   return named;
 }

@@ -16,5 +16,7 @@ namespace headlight::models {
 
 // Weights by the names of headlight::Network, by those of that Encoder; views of them, but for joined biases.
 [[nodiscard]] EncoderWeights as_encoder_weights(const Weights& network, std::int64_t blocks);
+// The other way: views into the encoder, in the formats that its weights are in.
+[[nodiscard]] Weights as_network_weights(const headlight::Encoder& encoder);
 
 }  // namespace headlight::models

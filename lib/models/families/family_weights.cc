@@ -54,6 +54,25 @@ WeightView share(WeightView whole, const TensorName& line) {
   return whole;
 }
 
+// "blocks.12.attention.query.weight" in parts: what lines of the table name, the block and the end.
+struct ParameterName {
+  std::string base, number;
+  std::string_view suffix;
+};
+ParameterName parts_of(const std::string& parameter) {
+  const std::string_view suffix = parameter.ends_with(kBias)     ? kBias
+                                  : parameter.ends_with(kWeight) ? kWeight
+                                                                 : std::string_view();
+  auto [base, number] = without_number(parameter.substr(0, parameter.size() - suffix.size()));
+  return {std::move(base), std::move(number), suffix};
+}
+
+void add_share(TensorShares& tensors, const std::string& tensor, const TensorName& line, const std::string& parameter) {
+  std::vector<std::string>& shares = tensors[tensor];
+  shares.resize(static_cast<std::size_t>(line.parts));
+  shares[static_cast<std::size_t>(line.part)] = parameter;
+}
+
 // What tells the two kinds of files apart: which of their files says what there must be, and tensors beside tensors.
 constexpr const char* says(const SafetensorsFile&) { return "config.json"; }
 constexpr const char* says(const GgufFile&) { return "its metadata"; }
@@ -66,23 +85,21 @@ class FamilyFinder {
   FamilyFinder(File& file, const Family& family) : file_(file), family_(family), prefix_(prefix_of()) {}
 
   void find(const std::string& parameter, const Shape& shape) {
-    const bool is_bias = parameter.ends_with(kBias);
-    const bool is_weight = parameter.ends_with(kWeight);
-    const std::string_view suffix = is_bias ? kBias : is_weight ? kWeight : std::string_view();
-    const auto [base, number] = without_number(parameter.substr(0, parameter.size() - suffix.size()));
+    const auto [base, number, suffix] = parts_of(parameter);
     std::string first;
     for (const TensorName& line : family_.names) {
       if (line.parameter != base) continue;
-      std::string name = prefix_ + with_number(line.file, number) + std::string(suffix);
-      if (first.empty()) first = name;
-      if (file_.find(name) == nullptr) name = older_name(name);
+      const std::string of_today = prefix_ + with_number(line.file, number) + std::string(suffix);
+      if (first.empty()) first = of_today;
+      const std::string name = file_.find(of_today) != nullptr ? of_today : older_name(of_today);
       if (name.empty() || file_.find(name) == nullptr) continue;
+      add_share(found_.tensors, of_today, line, parameter);
       return take(parameter, shape, line, name);
     }
     throw FileError(file_.path(), "lacks the tensor " + in_quotes(first) + ", which " + says(file_) + " asks for");
   }
 
-  Weights finish() {
+  FamilyWeights finish() {
     for (const auto& entry : file_.tensors()) check_used(entry);
     return std::move(found_);
   }
@@ -108,7 +125,7 @@ class FamilyFinder {
                                         says(file_) + " says " + describe(wanted));
     }
     used_.insert(name);
-    found_.emplace(parameter, share(shape.size() > 1 ? file_.stored(name) : file_.float32(name), line));
+    found_.weights.emplace(parameter, share(shape.size() > 1 ? file_.stored(name) : file_.float32(name), line));
   }
 
   // What belongs to the network but to none of its tensors is a sign that configuration and weights are of two models.
@@ -128,7 +145,7 @@ class FamilyFinder {
   const Family& family_;
   std::string prefix_;
   std::set<std::string, std::less<>> used_;
-  Weights found_;
+  FamilyWeights found_;
 };
 
 }  // namespace
@@ -136,7 +153,7 @@ class FamilyFinder {
 namespace {
 
 template <class File>
-Weights find_all(File& file, const Family& family, std::span<const ParameterShape> parameters) {
+FamilyWeights find_all(File& file, const Family& family, std::span<const ParameterShape> parameters) {
   FamilyFinder finder(file, family);
   for (const auto& [name, shape] : parameters) finder.find(name, shape);
   return finder.finish();
@@ -144,12 +161,25 @@ Weights find_all(File& file, const Family& family, std::span<const ParameterShap
 
 }  // namespace
 
-Weights find_family_weights(SafetensorsFile& file, const Family& family, std::span<const ParameterShape> parameters) {
+FamilyWeights find_family_weights(SafetensorsFile& file, const Family& family,
+                                  std::span<const ParameterShape> parameters) {
   return find_all(file, family, parameters);
 }
 
-Weights find_family_weights(GgufFile& file, const Family& family, std::span<const ParameterShape> parameters) {
+FamilyWeights find_family_weights(GgufFile& file, const Family& family, std::span<const ParameterShape> parameters) {
   return find_all(file, family, parameters);
+}
+
+TensorShares tensors_of(const Family& family, std::span<const ParameterShape> parameters) {
+  TensorShares tensors;
+  for (const auto& [parameter, shape] : parameters) {
+    const auto [base, number, suffix] = parts_of(parameter);
+    const auto line = std::find_if(family.names.rbegin(), family.names.rend(),
+                                   [&base = base](const TensorName& one) { return one.parameter == base; });
+    if (line == family.names.rend()) continue;
+    add_share(tensors, with_number(line->file, number) + std::string(suffix), *line, parameter);
+  }
+  return tensors;
 }
 
 }  // namespace headlight::models

@@ -6,6 +6,7 @@
 
 #include "headlight/models/text_encoder.h"
 #include "headlight/number_type.h"
+#include "models/load_gguf.h"
 #include "models/model_folder.h"
 #include "models/sentence_modules.h"
 #include "tools/headlight/commands/commands.h"
@@ -27,11 +28,20 @@ struct Arguments {
   bool overwrite = false;
 };
 
+// In one file, or in several.
 double weight_bytes(const std::string& path) {
+  if (const auto file = models::gguf_path(path)) return static_cast<double>(std::filesystem::file_size(*file));
   const models::ModelFolder folder(path);
   std::vector<std::string> unknown;
   const models::ModelFolder network = models::transformer_folder(folder, models::read_modules(folder, unknown));
-  return static_cast<double>(std::filesystem::file_size(network.path(models::kWeightsFile)));
+  if (network.has(models::kWeightsFile)) {
+    return static_cast<double>(std::filesystem::file_size(network.path(models::kWeightsFile)));
+  }
+  double bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(network.path(""))) {
+    if (entry.path().extension() == ".safetensors") bytes += static_cast<double>(entry.file_size());
+  }
+  return bytes;
 }
 
 void convert(const Arguments& arguments) {
@@ -51,10 +61,12 @@ void convert(const Arguments& arguments) {
 
 void add_convert(Command& program) {
   using namespace convert_command;
-  Command command = program.add_subcommand("convert", "A published model with its weights in another type");
+  Command command = program.add_subcommand("convert", "A published model as a folder with its weights in another type");
   const auto arguments = std::make_shared<Arguments>();
-  command.add_option("--model", arguments->model, "Folder with config.json, model.safetensors, vocab.txt")
-      .type_name("DIR")
+  command
+      .add_option("--model", arguments->model,
+                  "Folder with config.json, model.safetensors and the files of its tokenizer, or a GGUF file")
+      .type_name("PATH")
       .check(file_name())
       .required();
   take_number_type(
