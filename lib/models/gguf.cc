@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
 #include "models/gguf_header.h"
+#include "models/gguf_split.h"
 #include "models/stored_weight.h"
 
 namespace headlight::models {
@@ -128,12 +130,25 @@ std::optional<std::vector<std::string_view>> GgufValue::strings() const {
 }
 
 struct GgufFile::State {
-  State(std::string path_, std::shared_ptr<files::InputFile> file_, std::span<const std::byte> bytes)
-      : path(std::move(path_)), file(std::move(file_)), header(path, bytes) {}
+  State(std::string path_, std::shared_ptr<files::InputFile> file, std::span<const std::byte> bytes)
+      : path(std::move(path_)), files{{std::move(file), bytes}}, header(path, bytes) {}
 
+  // The file that holds a tensor, which keeps its mapping.
+  [[nodiscard]] const std::shared_ptr<files::InputFile>& owner_of(const GgufTensor& tensor) const noexcept {
+    const auto holds = [&](const Mapped& one) {
+      return tensor.bytes.data() >= one.bytes.data() && tensor.bytes.data() < one.bytes.data() + one.bytes.size();
+    };
+    const auto found = std::find_if(files.begin(), files.end(), holds);
+    return (found == files.end() ? files.front() : *found).file;
+  }
+
+  struct Mapped {
+    std::shared_ptr<files::InputFile> file;  // none where the bytes are somebody else's
+    std::span<const std::byte> bytes;
+  };
   std::string path;
-  std::shared_ptr<files::InputFile> file;  // none where the bytes are somebody else's
-  GgufHeader header;
+  std::vector<Mapped> files;
+  GgufHeader header;  // of the first, and the tensors of all
   std::map<std::string_view, std::vector<float>> converted;
 };
 
@@ -145,6 +160,25 @@ GgufFile::GgufFile(const std::string& path) {
 
 GgufFile::GgufFile(std::string_view name, std::span<const std::byte> bytes)
     : state_(std::make_unique<State>(std::string(name), nullptr, bytes)) {}
+
+GgufFile::GgufFile(std::vector<GgufFile> splits) : state_(std::move(splits.front().state_)) {
+  std::vector<GgufTensor>& tensors = state_->header.tensors;
+  for (std::size_t number = 1; number < splits.size(); ++number) {
+    State& other = *splits[number].state_;
+    std::move(other.header.tensors.begin(), other.header.tensors.end(), std::back_inserter(tensors));
+    std::move(other.files.begin(), other.files.end(), std::back_inserter(state_->files));
+  }
+  std::sort(tensors.begin(), tensors.end(), [](const GgufTensor& a, const GgufTensor& b) { return a.name < b.name; });
+  const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
+                                        [](const GgufTensor& a, const GgufTensor& b) { return a.name == b.name; });
+  if (twice != tensors.end()) {
+    throw FileError(path(), "holds the tensor " + in_quotes(twice->name) + " in two of its files");
+  }
+}
+
+GgufFile GgufFile::whole(const std::string& path) {
+  return join_splits(GgufFile(path), [](const std::string& other) { return GgufFile(other); });
+}
 
 GgufFile::~GgufFile() = default;
 GgufFile::GgufFile(GgufFile&&) noexcept = default;
@@ -198,9 +232,9 @@ WeightView GgufFile::stored(std::string_view name) {
   const StoredNumbers numbers = numbers_of(tensor);
   if (numbers.format == StorageFormat::float32 || !is_aligned(numbers)) return float32(name);
   return {.shape = tensor.shape,
-          .owner = state_->file,
+          .owner = state_->owner_of(tensor),
           .stored = numbers,
-          .let_go = state_->file != nullptr ? &files::let_go : nullptr};
+          .let_go = state_->owner_of(tensor) != nullptr ? &files::let_go : nullptr};
 }
 
 WeightView GgufFile::float32(std::string_view name) {
@@ -210,9 +244,9 @@ WeightView GgufFile::float32(std::string_view name) {
     const auto* const values = static_cast<const float*>(numbers.data);
     return {tensor.shape,
             {values, static_cast<std::size_t>(numbers.count)},
-            state_->file,
+            state_->owner_of(tensor),
             {},
-            state_->file != nullptr ? &files::let_go : nullptr};
+            state_->owner_of(tensor) != nullptr ? &files::let_go : nullptr};
   }
   auto found = state_->converted.find(tensor.name);
   if (found == state_->converted.end()) {

@@ -11,6 +11,7 @@
 #include "headlight/models/errors.h"
 #include "models/gguf_metadata.h"
 #include "models/gguf_network.h"
+#include "models/gguf_split.h"
 #include "models/gguf_tokenizer.h"
 #include "models/json_text.h"
 #include "models/load_network.h"
@@ -37,8 +38,9 @@ std::optional<std::string> gguf_path(const std::string& path) {
   if (found.empty()) return std::nullopt;
   if (found.size() > 1) {
     std::sort(found.begin(), found.end());
+    if (const std::string first = first_of_splits(found); !first.empty()) return path_in(path, first);
     throw FileError(path, "holds several GGUF files, " + in_quotes(found[0]) + " and " + in_quotes(found[1]) +
-                              " among them, expected one, or the path of a file");
+                              " among them, expected one, or those of one model, or the path of a file");
   }
   return path_in(path, found.front());
 }
@@ -83,7 +85,6 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
   const auto shared = std::make_shared<GgufFile>(std::move(opened));
   GgufFile& file = *shared;
   const GgufMetadata metadata(file);
-  if (metadata.size("split.count", 1, 1) != 1) metadata.fail("split.count", "is not 1, expected one file");
   const GgufNetwork network = read_gguf_network(metadata, file);
   ModelOptions options;
   options.model_type = network.model_type;

@@ -9,8 +9,8 @@
 
 namespace headlight::models {
 
-// The GGUF file that a path of load() means: itself, or the only one in a folder without config.json; nothing where it
-// means none. Throws FileError for a folder with several.
+// The GGUF file that a path of load() means: itself, or the only one in a folder without config.json, or the first of
+// those of one model; nothing where it means none. Throws FileError for a folder with others beside each other.
 [[nodiscard]] std::optional<std::string> gguf_path(const std::string& path);
 
 // `lasts`: whether its bytes are there as long as it is; else for the call alone.

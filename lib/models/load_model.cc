@@ -16,6 +16,7 @@
 #include "models/families/family.h"
 #include "models/families/family_weights.h"
 #include "models/families/tables.h"
+#include "models/gguf_split.h"
 #include "models/load_gguf.h"
 #include "models/load_network.h"
 #include "models/model_folder.h"
@@ -173,17 +174,34 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
           std::move(source)};
 }
 
+// The GGUF file that stands for all files, or "".
+std::string gguf_among(std::span<const FileInMemory> files) {
+  std::vector<std::string> names;
+  for (const FileInMemory& file : files) {
+    if (!file.name.ends_with(".gguf")) return "";
+    names.emplace_back(file.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names.size() == 1 ? names.front() : first_of_splits(names);
+}
+
 }  // namespace
 
 TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
-  if (const auto file = gguf_path(folder)) return load_gguf(GgufFile(*file), options);
+  if (const auto file = gguf_path(folder)) return load_gguf(GgufFile::whole(*file), options);
   return load(ModelFolder(folder), options);
 }
 
 TextEncoder load(std::string_view name, std::span<const FileInMemory> files, const LoadModelOptions& options) {
-  if (files.size() == 1 && files.front().name.ends_with(".gguf")) {
-    return load_gguf(GgufFile(std::string(name) + "/" + std::string(files.front().name), files.front().bytes), options,
-                     false);
+  if (const std::string gguf = gguf_among(files); !gguf.empty()) {
+    const ModelFolder folder(name, files);
+    const auto open = [&](const std::string& path) {
+      for (const FileInMemory& file : files) {
+        if (folder.path(std::string(file.name)) == path) return GgufFile(path, file.bytes);
+      }
+      throw FileError(path, "is not there");
+    };
+    return load_gguf(join_splits(open(folder.path(gguf)), open), options, false);
   }
   return load(ModelFolder(name, files), options);
 }

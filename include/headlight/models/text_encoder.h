@@ -280,16 +280,16 @@ struct LoadModelOptions {
   std::optional<std::vector<PoolingMode>> pooling{};
 };
 
-// Reads a published model: a GGUF file (the path of one, or a folder with one and no config.json; docs/models.md lists
-// its architectures), or a folder: config.json, model.safetensors, vocab.txt or tokenizer.json, and where they are
-// there the other files of its tokenizer and of sentence-transformers. docs/model-folders.md lists the families by
-// their model_type, and every key. What a file says is done, or refused; a key that nobody knows is in
-// ModelOptions::unknown_keys. Tensor names with or without their family's prefix ("bert."), LayerNorm's weight and bias
-// also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever the files say, nothing is
-// allocated that the weight file does not back. Throws FileError naming the file and the key, tensor or line: files
-// that are missing or malformed, a family, activation, kind of position or tokenizer that is not known, weights that
-// disagree with the configuration, a vocabulary larger than its table. What only vectors need and is not built is
-// refused by embed().
+// Reads a published model: a GGUF file (the path of one, or of the first of several of one model, or a folder with them
+// and no config.json; docs/models.md lists its architectures), or a folder: config.json, model.safetensors, vocab.txt
+// or tokenizer.json, and where they are there the other files of its tokenizer and of sentence-transformers.
+// docs/model-folders.md lists the families by their model_type, and every key. What a file says is done, or refused; a
+// key that nobody knows is in ModelOptions::unknown_keys. Tensor names with or without their family's prefix ("bert."),
+// LayerNorm's weight and bias also as gamma and beta; the pooler, task heads and position ids are left aside. Whatever
+// the files say, nothing is allocated that the weight file does not back. Throws FileError naming the file and the key,
+// tensor or line: files that are missing or malformed, a family, activation, kind of position or tokenizer that is not
+// known, weights that disagree with the configuration, a vocabulary larger than its table. What only vectors need and
+// is not built is refused by embed().
 //
 // Matrices in float32, bfloat16 and float16 are read where the file is mapped, as long as the model lives: the file may
 // be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the

@@ -30,7 +30,13 @@ struct Arguments {
 
 // In one file, or in several.
 double weight_bytes(const std::string& path) {
-  if (const auto file = models::gguf_path(path)) return static_cast<double>(std::filesystem::file_size(*file));
+  if (const auto file = models::gguf_path(path)) {
+    double bytes = 0;
+    for (const models::GgufTensor& tensor : models::GgufFile::whole(*file).tensors()) {
+      bytes += static_cast<double>(tensor.bytes.size());
+    }
+    return bytes;
+  }
   const models::ModelFolder folder(path);
   std::vector<std::string> unknown;
   const models::ModelFolder network = models::transformer_folder(folder, models::read_modules(folder, unknown));
