@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -22,8 +21,7 @@ namespace {
 template <class Function>
 bool with_number(GgufType type, const std::byte* from, const Function& f) {
   const auto call = [&](auto value) {
-    std::memcpy(&value, from, sizeof value);
-    f(value);
+    f(read_number<decltype(value)>(from));
     return true;
   };
   switch (type) {
@@ -71,60 +69,73 @@ std::optional<double> number_at(GgufType type, const std::byte* from) {
   return found;
 }
 
-// All elements of an array, by at(type, place); none where one is none.
+constexpr std::size_t kTypeBytes = sizeof(std::uint32_t), kLengthBytes = sizeof(std::uint64_t);
+
+// All elements of an array of `count` from there, by at(type, place); none where one is none.
 template <class T, class At>
-std::optional<std::vector<T>> elements(GgufType type, std::uint64_t count, std::span<const std::byte> bytes, At at) {
+std::optional<std::vector<T>> elements(GgufType type, std::uint64_t count, const std::byte* from, At at) {
   std::vector<T> found;
   if (count == 0) return found;
+  const std::uint64_t each = size_of(type);
+  if (each == 0 || !at(type, from)) return std::nullopt;
   found.reserve(static_cast<std::size_t>(count));
-  const auto each = static_cast<std::size_t>(bytes.size() / count);
-  for (std::size_t n = 0; n < count; ++n) {
-    const std::optional<T> one = at(type, bytes.data() + n * each);
+  for (std::uint64_t n = 0; n < count; ++n, from += each) {
+    const std::optional<T> one = at(type, from);
     if (!one) return std::nullopt;
     found.push_back(*one);
   }
   return found;
 }
 
+std::string_view string_from(const std::byte* at) noexcept {
+  const auto length = static_cast<std::size_t>(read_number<std::uint64_t>(at));
+  return {reinterpret_cast<const char*>(at + kLengthBytes), length};
+}
+
 }  // namespace
 
-std::optional<std::int64_t> GgufValue::integer() const noexcept {
-  return bytes_.empty() ? std::nullopt : integer_at(type_, bytes_.data());
-}
-std::optional<double> GgufValue::number() const noexcept {
-  return bytes_.empty() ? std::nullopt : number_at(type_, bytes_.data());
+GgufType GgufValue::type() const noexcept { return static_cast<GgufType>(read_number<std::uint32_t>(at_)); }
+
+GgufType GgufValue::element_type() const noexcept {
+  if (type() != GgufType::array) return GgufType::uint8;
+  return static_cast<GgufType>(read_number<std::uint32_t>(at_ + kTypeBytes));
 }
 
+std::uint64_t GgufValue::size() const noexcept {
+  return type() == GgufType::array ? read_number<std::uint64_t>(at_ + 2 * kTypeBytes) : 0;
+}
+
+std::optional<std::int64_t> GgufValue::integer() const noexcept { return integer_at(type(), at_ + kTypeBytes); }
+std::optional<double> GgufValue::number() const noexcept { return number_at(type(), at_ + kTypeBytes); }
+
 std::optional<bool> GgufValue::boolean() const noexcept {
-  if (type_ != GgufType::boolean || bytes_.empty()) return std::nullopt;
-  return bytes_[0] == std::byte{1};
+  if (type() != GgufType::boolean) return std::nullopt;
+  return at_[kTypeBytes] == std::byte{1};
 }
 
 std::optional<std::string_view> GgufValue::string() const noexcept {
-  if (type_ != GgufType::string) return std::nullopt;
-  return std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+  return type() == GgufType::string ? std::optional(string_from(at_ + kTypeBytes)) : std::nullopt;
 }
 
 std::optional<std::vector<std::int64_t>> GgufValue::integers() const {
-  if (type_ != GgufType::array) return std::nullopt;
-  return elements<std::int64_t>(element_type_, count_, bytes_, integer_at);
+  if (type() != GgufType::array) return std::nullopt;
+  return elements<std::int64_t>(element_type(), size(), at_ + 2 * kTypeBytes + kLengthBytes, integer_at);
 }
 
 std::optional<std::vector<double>> GgufValue::numbers() const {
-  if (type_ != GgufType::array) return std::nullopt;
-  return elements<double>(element_type_, count_, bytes_, number_at);
+  if (type() != GgufType::array) return std::nullopt;
+  return elements<double>(element_type(), size(), at_ + 2 * kTypeBytes + kLengthBytes, number_at);
 }
 
 std::optional<std::vector<std::string_view>> GgufValue::strings() const {
-  if (type_ != GgufType::array || (element_type_ != GgufType::string && count_ != 0)) return std::nullopt;
+  const std::uint64_t count = size();
+  if (type() != GgufType::array || (element_type() != GgufType::string && count != 0)) return std::nullopt;
   std::vector<std::string_view> found;
-  found.reserve(static_cast<std::size_t>(count_));
-  const std::byte* at = bytes_.data();
-  for (std::uint64_t n = 0; n < count_; ++n) {
-    std::uint64_t length = 0;
-    std::memcpy(&length, at, sizeof length);
-    found.emplace_back(reinterpret_cast<const char*>(at + sizeof length), static_cast<std::size_t>(length));
-    at += sizeof length + length;
+  found.reserve(static_cast<std::size_t>(count));
+  const std::byte* at = at_ + 2 * kTypeBytes + kLengthBytes;
+  for (std::uint64_t n = 0; n < count; ++n) {
+    found.push_back(string_from(at));
+    at += kLengthBytes + found.back().size();
   }
   return found;
 }
@@ -149,6 +160,8 @@ struct GgufFile::State {
   std::string path;
   std::vector<Mapped> files;
   GgufHeader header;  // of the first, and the tensors of all
+  // Of the others: where the shapes of their tensors lie, in memory that moves along.
+  std::vector<std::vector<std::int64_t>> more_extents{};
   std::map<std::string_view, std::vector<float>> converted;
 };
 
@@ -167,6 +180,8 @@ GgufFile::GgufFile(std::vector<GgufFile> splits) : state_(std::move(splits.front
     State& other = *splits[number].state_;
     std::move(other.header.tensors.begin(), other.header.tensors.end(), std::back_inserter(tensors));
     std::move(other.files.begin(), other.files.end(), std::back_inserter(state_->files));
+    state_->more_extents.push_back(std::move(other.header.extents));
+    std::move(other.more_extents.begin(), other.more_extents.end(), std::back_inserter(state_->more_extents));
   }
   std::sort(tensors.begin(), tensors.end(), [](const GgufTensor& a, const GgufTensor& b) { return a.name < b.name; });
   const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
@@ -221,6 +236,8 @@ StoredNumbers numbers_of(const GgufTensor& tensor) noexcept {
   return {*tensor.format, tensor.bytes.data(), static_cast<std::int64_t>(tensor.bytes.size()) / of.bytes * of.numbers};
 }
 
+std::vector<std::int64_t> shape_of(const GgufTensor& tensor) { return {tensor.shape().begin(), tensor.shape().end()}; }
+
 bool is_aligned(const StoredNumbers& numbers) noexcept {
   return reinterpret_cast<std::uintptr_t>(numbers.data) % info(numbers.format).alignment == 0;
 }
@@ -231,7 +248,7 @@ WeightView GgufFile::stored(std::string_view name) {
   const GgufTensor& tensor = readable(*this, name);
   const StoredNumbers numbers = numbers_of(tensor);
   if (numbers.format == StorageFormat::float32 || !is_aligned(numbers)) return float32(name);
-  return {.shape = tensor.shape,
+  return {.shape = shape_of(tensor),
           .owner = state_->owner_of(tensor),
           .stored = numbers,
           .let_go = state_->owner_of(tensor) != nullptr ? &files::let_go : nullptr};
@@ -242,7 +259,7 @@ WeightView GgufFile::float32(std::string_view name) {
   const StoredNumbers numbers = numbers_of(tensor);
   if (numbers.format == StorageFormat::float32 && is_aligned(numbers)) {
     const auto* const values = static_cast<const float*>(numbers.data);
-    return {tensor.shape,
+    return {shape_of(tensor),
             {values, static_cast<std::size_t>(numbers.count)},
             state_->owner_of(tensor),
             {},
@@ -250,10 +267,10 @@ WeightView GgufFile::float32(std::string_view name) {
   }
   auto found = state_->converted.find(tensor.name);
   if (found == state_->converted.end()) {
-    const std::int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+    const std::int64_t columns = tensor.shape().empty() ? 1 : tensor.shape().back();
     found = state_->converted.emplace(tensor.name, floats_of(numbers, columns)).first;
   }
-  return {tensor.shape, found->second};
+  return {shape_of(tensor), found->second};
 }
 
 Weights GgufFile::weights() {

@@ -47,7 +47,7 @@ bool has_tensor(const GgufMetadata& metadata, std::string_view name) { return me
 // Rows of a table; 0 without one.
 std::int64_t rows_of(const GgufMetadata& metadata, std::string_view table) {
   const GgufTensor* const tensor = metadata.file().find(table);
-  return tensor == nullptr || tensor->shape.empty() ? 0 : tensor->shape.front();
+  return tensor == nullptr || tensor->shape().empty() ? 0 : tensor->shape().front();
 }
 
 Sizes read_sizes(const GgufMetadata& metadata) {

@@ -94,6 +94,9 @@ class Bytes {
   std::string_view left_;
 };
 
+// What reading takes beside what its bound names: the head of a document.
+inline constexpr std::size_t kFewBytes = 1024;
+
 [[nodiscard]] inline std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,8 @@ TEST(Gguf, GivesTheMetadataThatGgmlWrote) {
   const GgufFile file(test::golden_path("gguf_tensors.gguf"));
   const auto value = [&](std::string_view key) {
     const GgufValue* const found = file.find_value(key);
-    EXPECT_NE(found, nullptr) << key;
-    return found == nullptr ? GgufValue() : *found;
+    if (found == nullptr) throw std::out_of_range(std::string(key));
+    return *found;
   };
   EXPECT_EQ(value("general.architecture").string(), "headlight");
   EXPECT_EQ(value("a.uint8").integer(), 255);
@@ -82,14 +83,14 @@ TEST(Gguf, GivesTheNumbersThatGgmlReads) {
     const GgufTensor* const tensor = file.find(name);
     ASSERT_NE(tensor, nullptr);
     EXPECT_EQ(info(*tensor->format).gguf_name, type);
-    EXPECT_TRUE(test::holds(tensor->shape, {2, 256}));
+    EXPECT_TRUE(test::holds(tensor->shape(), {2, 256}));
     const Tensor<double, 2> expected = golden.next<2>({2, 256});
     const WeightView found = file.float32(name), stored = file.stored(name);
     ASSERT_EQ(found.values.size(), 512u);
     for (std::size_t n = 0; n < 512; ++n) {
       EXPECT_EQ(found.values[n], static_cast<float>(expected.data()[n])) << n;
     }
-    EXPECT_EQ(stored.shape, tensor->shape);
+    EXPECT_TRUE(test::holds(stored.shape, {2, 256}));
     if (*tensor->format == StorageFormat::float32) continue;
     EXPECT_EQ(stored.stored.data, tensor->bytes.data());
     EXPECT_EQ(stored.stored.count, 512);
@@ -213,7 +214,7 @@ TEST(Gguf, WithoutNumbersMayHaveAnyExtents) {
   parts.tensors = {tensor("t", {0, std::uint64_t{1} << 62, std::uint64_t{1} << 62})};
   const std::string file = parts.file();
   GgufFile read("f.gguf", bytes_of(file));
-  EXPECT_TRUE(test::holds(read.find("t")->shape, {std::int64_t{1} << 62, std::int64_t{1} << 62, 0}));
+  EXPECT_TRUE(test::holds(read.find("t")->shape(), {std::int64_t{1} << 62, std::int64_t{1} << 62, 0}));
   EXPECT_TRUE(read.float32("t").values.empty());
   EXPECT_EQ(read.weights().size(), 1u);
 }

@@ -39,14 +39,14 @@ enum class GgufType : std::uint32_t {
   float64
 };
 
-// A value of the metadata, which lies in the file: as long as that is open, it may be read.
+// A value of the metadata, a place in the file: as long as that is open, it may be read.
 class HEADLIGHT_API GgufValue {
  public:
   // What the file says that it is.
-  [[nodiscard]] GgufType type() const noexcept { return type_; }
-  // Of an array.
-  [[nodiscard]] GgufType element_type() const noexcept { return element_type_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
+  [[nodiscard]] GgufType type() const noexcept;
+  // Of an array; uint8 and 0 of any other value.
+  [[nodiscard]] GgufType element_type() const noexcept;
+  [[nodiscard]] std::uint64_t size() const noexcept;
 
   // What it is, where it is that: an integer of any type that 63 bits hold, an integer or a float, a boolean, a string
   // (of any bytes).
@@ -55,18 +55,17 @@ class HEADLIGHT_API GgufValue {
   [[nodiscard]] std::optional<bool> boolean() const noexcept;
   [[nodiscard]] std::optional<std::string_view> string() const noexcept;
 
-  // The elements of an array, where all are that. They take a small multiple of what they take in the file.
+  // The elements of an array, where all are that. They take at most eight times what they take in the file, strings
+  // twice.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> integers() const;
   [[nodiscard]] std::optional<std::vector<double>> numbers() const;
   [[nodiscard]] std::optional<std::vector<std::string_view>> strings() const;
 
  private:
   friend class GgufHeader;
+  explicit GgufValue(const std::byte* at) noexcept : at_(at) {}
 
-  GgufType type_ = GgufType::uint8;
-  GgufType element_type_ = GgufType::uint8;
-  std::uint64_t count_ = 0;
-  std::span<const std::byte> bytes_{};  // of the value, of an array's elements, or of a string without its length
+  const std::byte* at_;  // its type, behind which it lies
 };
 
 // One entry of the metadata.
@@ -77,18 +76,26 @@ struct GgufEntry {
 
 // One tensor of a file, as it lies there.
 struct GgufTensor {
-  std::string_view name;            // "blk.0.attn_q.weight"
-  std::vector<std::int64_t> shape;  // [rows, columns] of a matrix: the file has its extents the other way round
-  std::uint32_t type = 0;           // the number of its type in the file
-  // What it is stored as, and its bytes; none where that is no storage format of ours.
+  std::string_view name;             // "blk.0.attn_q.weight"
+  std::span<const std::byte> bytes;  // none where its type is no storage format of ours
+  std::uint32_t type = 0;            // the number of its type in the file
+  // What it is stored as, where that is a storage format of ours.
   std::optional<StorageFormat> format{};
-  std::span<const std::byte> bytes{};
+
+  // [rows, columns] of a matrix: the file has its extents the other way round. Valid as long as the file.
+  [[nodiscard]] std::span<const std::int64_t> shape() const noexcept { return {extents_, axes_}; }
+
+ private:
+  friend class GgufHeader;
+
+  std::uint8_t axes_ = 0;
+  const std::int64_t* extents_ = nullptr;
 };
 
 // An open file of version 2 or 3 (which have the same bytes), or several that are read as one: memory-mapped, and
-// wholly validated before the constructor returns. Memory beyond the mapping is a small multiple of the entries and
-// tensors that the file holds. Whoever shortens the file while it is open breaks the mapping: reading then ends the
-// process, as with any mapped file.
+// wholly validated before the constructor returns. Memory beyond the mapping is at most twice the bytes in front of the
+// tensors' own. Whoever shortens the file while it is open breaks the mapping: reading then ends the process, as with
+// any mapped file.
 class HEADLIGHT_API GgufFile {
  public:
   // Throws FileError, naming the key or the tensor, when the file cannot be read or breaks a rule of the format:

@@ -76,7 +76,7 @@ void add_share(TensorShares& tensors, const std::string& tensor, const TensorNam
 // What tells the two kinds of files apart: which of their files says what there must be, and tensors beside tensors.
 constexpr const char* says(const SafetensorsFile&) { return "config.json"; }
 constexpr const char* says(const GgufFile&) { return "its metadata"; }
-Shape shape_in(const GgufFile&, const GgufTensor& tensor) { return tensor.shape; }
+Shape shape_in(const GgufFile&, const GgufTensor& tensor) { return {tensor.shape().begin(), tensor.shape().end()}; }
 bool belongs_to_another(const GgufFile&, const GgufTensor&) { return false; }
 
 template <class File>
