@@ -341,7 +341,7 @@ void check_keys(const JsonValue& object, std::string_view file, std::string_view
     const std::string is = value.described();
     if (entry == nullptr) {
       if (reported) {
-        if (unknown.size() < kMostReported) unknown.push_back(printable(value.path()) + ": " + value.place());
+        if (unknown.size() < kMostReported) unknown.push_back(printable(value.path()) + ": " + object.place_of(key));
       } else if (is != "false" && is != "{}" && is != "[]") {
         value.fail("is " + is + ", a key that is not known here, expected nothing");
       }

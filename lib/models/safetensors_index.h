@@ -4,10 +4,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 
+#include "files/json_value.h"
 #include "headlight/models/safetensors.h"
 
 namespace headlight::models {
@@ -17,16 +17,16 @@ inline constexpr std::string_view kIndexSuffix = ".index.json";
 
 struct SafetensorsIndex {
   std::string path;
-  // The shard of each tensor: the name of a file in the folder of the index.
-  std::map<std::string, std::string, std::less<>> shard_of;
+  // The shard of each tensor, the name of a file in the folder of the index: all values are such names.
+  files::JsonValue weight_map;
 };
 
 // Throws FileError naming `path` and the key: for a text that is no such object, one without tensors, a key beside
 // those two, and shards that are no plain name of a file, of at most 255 bytes.
-[[nodiscard]] SafetensorsIndex parse_safetensors_index(const std::string& path, const std::string& text);
+[[nodiscard]] SafetensorsIndex parse_safetensors_index(const std::string& path, std::string text);
 
-// All shards as one file; open(name) opens one. Throws FileError where a shard lacks a tensor that the index says is in
-// it, or holds one that the index says is elsewhere or nowhere.
+// All shards as one file; open(name) opens one, in the order in which the index names them. Throws FileError where a
+// shard lacks a tensor that the index says is in it, or holds one that the index says is elsewhere or nowhere.
 [[nodiscard]] SafetensorsFile join_shards(const SafetensorsIndex& index,
                                           const std::function<SafetensorsFile(const std::string& name)>& open);
 

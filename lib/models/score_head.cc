@@ -18,11 +18,11 @@ using files::JsonValue;
 bool is_classifier(const JsonValue& config) {
   const auto architectures = config.find("architectures");
   if (!architectures) return false;
-  const std::vector<JsonValue> names = architectures->elements();
-  return std::any_of(names.begin(), names.end(), [](const JsonValue& name) {
+  for (const JsonValue& name : architectures->elements()) {
     const auto text = name.as_string();
-    return text && text->ends_with("ForSequenceClassification");
-  });
+    if (text && text->ends_with("ForSequenceClassification")) return true;
+  }
+  return false;
 }
 
 VectorLayer::Function function_of(const JsonValue& config, std::string_view key) {

@@ -99,15 +99,16 @@ void check_prefix_space(const JsonValue& config, const FileParts& parts) {
   const auto wanted = config.boolean("add_prefix_space");
   const auto part = parts.tokenizer.object("pre_tokenizer");
   if (!wanted || !part) return;
-  std::vector<JsonValue> all{*part};
-  if (const auto list = part->array("pretokenizers")) all = list->elements();
-  for (const JsonValue& one : all) {
+  const auto check = [&](const JsonValue& one) {
     const auto there = one.is_object() ? one.boolean("add_prefix_space") : std::nullopt;
     if (there && *there != *wanted) {
       config.fail("add_prefix_space", "is " + std::string(*wanted ? "true" : "false") +
                                           ", expected what the pre_tokenizer of tokenizer.json says");
     }
-  }
+  };
+  const auto list = part->array("pretokenizers");
+  if (!list) return check(*part);
+  for (const JsonValue& one : list->elements()) check(one);
 }
 
 // Whether the post-processor puts the token of that name at the text's begin or end.
@@ -183,9 +184,10 @@ TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder, std::int
   check_ends(config, files.tokenizer, "add_bos_token", "bos_token", false);
   check_ends(config, files.tokenizer, "add_eos_token", "eos_token", true);
   if (const auto names = config.array("model_input_names")) {
-    const std::vector<JsonValue> each = names->elements();
-    files.types = std::any_of(each.begin(), each.end(),
-                              [](const JsonValue& name) { return name.as_string() == "token_type_ids"; });
+    files.types = false;
+    for (const JsonValue& name : names->elements()) {
+      if (name.as_string() == "token_type_ids") files.types = true;
+    }
   }
   files.model_max_length = config.number("model_max_length");
   if (!files.model_max_length) files.model_max_length = config.number("max_len");

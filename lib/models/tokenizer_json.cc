@@ -101,7 +101,7 @@ void check_id(const JsonValue& value, std::optional<std::int64_t> id, const std:
 
 void read_template(const JsonValue& processor, TokenizerJson& into) {
   const auto single = processor.array("single");
-  const std::vector<JsonValue> pieces = single ? single->elements() : std::vector<JsonValue>();
+  const std::vector<JsonValue> pieces = single ? single->few_elements(3) : std::vector<JsonValue>();
   if (pieces.size() != 3) processor.fail("single", "is no token, the text and a token");
   into.options.cls_token = special_token(pieces[0]);
   into.options.sep_token = special_token(pieces[2]);
@@ -113,15 +113,16 @@ void read_template(const JsonValue& processor, TokenizerJson& into) {
   for (const std::string& name : {into.options.cls_token, into.options.sep_token}) {
     const auto token = tokens ? tokens->object(name) : std::nullopt;
     const auto ids = token ? token->array("ids") : std::nullopt;
-    if (!ids || ids->elements().size() != 1) processor.fail("special_tokens", "has no id of " + in_quotes(name));
-    check_id(*ids, ids->elements()[0].as_integer(), name, into);
+    const std::vector<JsonValue> id = ids ? ids->few_elements(1) : std::vector<JsonValue>();
+    if (id.size() != 1) processor.fail("special_tokens", "has no id of " + in_quotes(name));
+    check_id(*ids, id[0].as_integer(), name, into);
   }
 }
 
 // BertProcessing: {"cls": ["[CLS]", 101], "sep": ["[SEP]", 102]}.
 std::string pair_of(const JsonValue& processor, const char* key, const TokenizerJson& tokenizer) {
   const auto pair = processor.array(key);
-  const std::vector<JsonValue> parts = pair ? pair->elements() : std::vector<JsonValue>();
+  const std::vector<JsonValue> parts = pair ? pair->few_elements(2) : std::vector<JsonValue>();
   if (parts.size() != 2 || !parts[0].as_string()) processor.fail(key, "is no token with its id");
   std::string token(*parts[0].as_string());
   check_id(parts[1], parts[1].as_integer(), token, tokenizer);

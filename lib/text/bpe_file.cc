@@ -19,7 +19,7 @@ std::pair<std::string, std::string> pair_of(const JsonValue& merge) {
     if (space != std::string_view::npos && line->find(' ', space + 1) == std::string_view::npos) {
       return {std::string(line->substr(0, space)), std::string(line->substr(space + 1))};
     }
-  } else if (const std::vector<JsonValue> parts = merge.elements(); parts.size() == 2) {
+  } else if (const std::vector<JsonValue> parts = merge.few_elements(2); parts.size() == 2) {
     const auto left = parts[0].as_string(), right = parts[1].as_string();
     if (left && right) return {std::string(*left), std::string(*right)};
   }

@@ -80,9 +80,10 @@ void check_growth(std::size_t before, std::size_t after) {
 std::vector<JsonValue> needed_parts(const JsonValue& sequence, std::string_view key) {
   const auto list = sequence.array(key);
   if (!list) sequence.fail(key, "is missing, expected a list");
-  std::vector<JsonValue> parts = list->elements();
+  std::vector<JsonValue> parts = list->few_elements(kMostParts);
   if (parts.size() > kMostParts) {
-    list->fail("has " + std::to_string(parts.size()) + " parts, expected at most " + std::to_string(kMostParts));
+    list->fail("has " + std::to_string(list->elements().size()) + " parts, expected at most " +
+               std::to_string(kMostParts));
   }
   return parts;
 }

@@ -22,7 +22,7 @@ std::int64_t checked(const JsonValue& value, const IsId& is_id) {
 // ["[CLS]", 101]
 TemplatePart named(const JsonValue& part, std::string_view key, const IsId& is_id) {
   const auto list = part.array(key);
-  const std::vector<JsonValue> both = list ? list->elements() : std::vector<JsonValue>();
+  const std::vector<JsonValue> both = list ? list->few_elements(2) : std::vector<JsonValue>();
   if (both.size() != 2 || !both[0].as_string()) part.fail(key, "is no token with its id");
   return {Kind::tokens, {checked(both[1], is_id)}};
 }

@@ -315,7 +315,10 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool kee
 bool ends_with_byte_level(const JsonValue& part) {
   if (part.string("type") == "ByteLevel") return true;
   const auto parts = part.array("pretokenizers");
-  return parts && !parts->elements().empty() && ends_with_byte_level(parts->elements().back());
+  if (!parts) return false;
+  std::optional<JsonValue> last;
+  for (JsonValue one : parts->elements()) last = std::move(one);
+  return last && ends_with_byte_level(*last);
 }
 
 }  // namespace headlight::text

@@ -29,7 +29,7 @@ Unigram::Unigram(const JsonValue& model) {
   if (!tokens) model.fail("vocab", "is missing, expected tokens and their scores");
   double lowest = std::numeric_limits<double>::infinity();
   for (const JsonValue& entry : tokens->elements()) {
-    const std::vector<JsonValue> parts = entry.elements();
+    const std::vector<JsonValue> parts = entry.few_elements(2);
     scores_.push_back(score_of(entry, parts));
     lowest = std::min(lowest, scores_.back());
     vocabulary_.add(*parts[0].as_string(), static_cast<std::int64_t>(scores_.size()) - 1, entry);

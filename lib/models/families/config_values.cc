@@ -82,17 +82,18 @@ std::vector<bool> sliding_blocks(const JsonValue& config, std::int64_t blocks,
     }
     return sliding;
   }
-  const std::vector<JsonValue> each = types->elements();
-  if (each.size() != sliding.size()) {
-    config.fail("layer_types", "has " + std::to_string(each.size()) + " entries, expected one for each of " +
+  const std::size_t entries = types->elements().size();
+  if (entries != sliding.size()) {
+    config.fail("layer_types", "has " + std::to_string(entries) + " entries, expected one for each of " +
                                    std::to_string(blocks) + " layers");
   }
-  for (std::size_t block = 0; block < each.size(); ++block) {
-    const auto type = each[block].as_string();
+  std::size_t block = 0;
+  for (const JsonValue& entry : types->elements()) {
+    const auto type = entry.as_string();
     if (type != "sliding_attention" && type != "full_attention") {
-      each[block].fail("is " + each[block].described() + ", expected full_attention or sliding_attention");
+      entry.fail("is " + entry.described() + ", expected full_attention or sliding_attention");
     }
-    sliding[block] = type == "sliding_attention";
+    sliding[block++] = type == "sliding_attention";
   }
   return sliding;
 }

@@ -84,12 +84,13 @@ double needed(const JsonValue& parameters, std::string_view key, double least) {
 
 std::vector<double> factors(const JsonValue& parameters, std::string_view key, std::int64_t count) {
   const auto list = parameters.array(key);
-  const std::vector<JsonValue> each = list ? list->elements() : std::vector<JsonValue>();
-  if (static_cast<std::int64_t>(each.size()) != count) {
-    parameters.fail(key, "has " + std::to_string(each.size()) + " numbers, expected " + std::to_string(count));
+  const std::size_t size = list ? list->elements().size() : 0;
+  if (static_cast<std::int64_t>(size) != count) {
+    parameters.fail(key, "has " + std::to_string(size) + " numbers, expected " + std::to_string(count));
   }
   std::vector<double> numbers;
-  for (const JsonValue& value : each) {
+  if (!list) return numbers;
+  for (const JsonValue& value : list->elements()) {
     const double factor = value.as_number().value_or(0);
     if (!(factor > 0 && factor <= kMost)) value.fail("is " + value.described() + ", expected a positive number");
     numbers.push_back(factor);
