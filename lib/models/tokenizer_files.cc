@@ -70,7 +70,7 @@ class Reader {
     files.options = options();
     if (json_) {
       files.path = json_->path;
-      files.vocabulary = json_->vocabulary;
+      files.vocabulary = std::move(json_->vocabulary);
     } else {
       files.path = folder_.path(kVocabularyFile);
       files.vocabulary = vocabulary_lines(folder_.text(kVocabularyFile, kLargestVocabularyFile), files.path);

@@ -15,6 +15,8 @@ namespace {
 using files::JsonValue;
 using text::kLongestWord;
 
+constexpr std::int64_t kFewIds = 1024;
+
 JsonValue needed(const JsonValue& document, const char* key) {
   const auto value = document.object(key);
   if (!value) document.fail(key, "is missing, expected that of BERT");
@@ -58,17 +60,22 @@ void read_model(const JsonValue& model, TokenizerJson& into) {
   }
   const auto vocabulary = model.object("vocab");
   if (!vocabulary) model.fail("vocab", "is missing, expected tokens and their ids");
-  std::vector<bool> taken;
+  // Few ids may be left out: memory goes by the largest one.
+  const auto tokens = static_cast<std::int64_t>(vocabulary->members().size());
+  const std::int64_t most = std::min(2 * tokens + kFewIds, kMostIds);
+  std::int64_t largest = -1;
   for (const auto& [token, value] : vocabulary->members()) {
     const std::int64_t id = value.as_integer().value_or(-1);
-    if (id < 0 || id >= kMostIds) {
-      value.fail("is " + value.described() + ", expected an id of 0 to " + std::to_string(kMostIds - 1));
+    if (id < 0 || id >= most) {
+      value.fail("is " + value.described() + ", expected an id of 0 to " + std::to_string(most - 1));
     }
+    largest = std::max(largest, id);
+  }
+  into.vocabulary.resize(static_cast<std::size_t>(largest + 1));
+  std::vector<bool> taken(into.vocabulary.size());
+  for (const auto& [token, value] : vocabulary->members()) {
+    const std::int64_t id = *value.as_integer();
     const auto place = static_cast<std::size_t>(id);
-    if (place >= into.vocabulary.size()) {
-      into.vocabulary.resize(place + 1);
-      taken.resize(place + 1);
-    }
     if (taken[place]) value.fail("is " + std::to_string(id) + ", the id of another token");
     taken[place] = true;
     into.vocabulary[place] = token;

@@ -19,6 +19,10 @@ namespace headlight::models {
 class VocabularyPieces {
  public:
   VocabularyPieces(std::vector<std::string> tokens, std::string_view prefix) : tokens_(std::move(tokens)) {
+    std::size_t bytes = 0;
+    for (const std::string& token : tokens_) bytes += token.size();
+    ids_.reserve(tokens_.size(), bytes);
+    tries_.reserve(tokens_.size());
     for (std::size_t line = 0; line < tokens_.size(); ++line) {
       const auto number = static_cast<std::uint32_t>(line);
       ids_.add(tokens_[line], number);

@@ -62,6 +62,7 @@ void Bpe::read_unknown(const JsonValue& model) {
 void Bpe::read_merges(const JsonValue& model) {
   const auto merges = model.array("merges");
   if (!merges) model.fail("merges", "is missing, expected pairs of tokens");
+  merges_.reserve(merges->elements().size());
   std::uint32_t rank = 0;
   std::string together;
   for (const JsonValue& merge : merges->elements()) {

@@ -60,6 +60,11 @@ void keep_last(std::vector<Entry>& entries, Same same) {
 
 }  // namespace
 
+void TokenTable::reserve(std::size_t tokens, std::size_t bytes) {
+  entries_.reserve(tokens);
+  texts_.reserve(bytes);
+}
+
 void TokenTable::add(std::string_view token, std::uint32_t id) {
   const auto begin = static_cast<std::uint32_t>(texts_.size());
   texts_ += token;
@@ -67,8 +72,10 @@ void TokenTable::add(std::string_view token, std::uint32_t id) {
 }
 
 void TokenTable::sort() {
-  std::stable_sort(entries_.begin(), entries_.end(), [this](const Entry& a, const Entry& b) {
-    return a.tag != b.tag ? a.tag < b.tag : text(a) < text(b);
+  std::sort(entries_.begin(), entries_.end(), [this](const Entry& a, const Entry& b) {
+    if (a.tag != b.tag) return a.tag < b.tag;
+    const int order = text(a).compare(text(b));
+    return order != 0 ? order < 0 : std::pair(a.begin, a.id) < std::pair(b.begin, b.id);
   });
   keep_last(entries_, [this](const Entry& a, const Entry& b) { return a.tag == b.tag && text(a) == text(b); });
   const int bits = bits_of(entries_.size());
@@ -94,9 +101,9 @@ std::uint32_t TokenTable::find(std::string_view token) const noexcept {
 }
 
 void PairTable::sort() {
-  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
     const std::uint64_t first = mixed_of(a.key), second = mixed_of(b.key);
-    return first != second ? first < second : a.key < b.key;
+    return first != second ? first < second : a.merge.rank < b.merge.rank;  // no other key has the same mixture
   });
   keep_last(entries_, [](const Entry& a, const Entry& b) { return a.key == b.key; });
   const int bits = bits_of(entries_.size());

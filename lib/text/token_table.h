@@ -1,6 +1,7 @@
 // Ids by token, and what two tokens become.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ class TokenTable {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
+  // Room for so many tokens, which have so many bytes together.
+  void reserve(std::size_t tokens, std::size_t bytes);
   // Of tokens that are the same the last one counts.
   void add(std::string_view token, std::uint32_t id);
   // After the last add().
@@ -45,7 +48,9 @@ class PairTable {
     std::uint32_t id = kNone;
   };
 
-  // Of pairs that are the same the last one counts.
+  // Room for so many pairs.
+  void reserve(std::size_t pairs) { entries_.reserve(pairs); }
+  // Of pairs that are the same the one of the highest rank counts.
   void add(std::uint32_t left, std::uint32_t right, Merge merge) { entries_.push_back({key_of(left, right), merge}); }
   void sort();
   [[nodiscard]] Merge find(std::uint32_t left, std::uint32_t right) const noexcept;

@@ -19,7 +19,10 @@ int combining_class(std::int32_t character) noexcept {
 
 std::size_t decompose(std::int32_t character, UnicodeForm form,
                       std::array<std::int32_t, kMostDecomposed>& parts) noexcept {
-  if (in_ranges(kUndecomposed, character)) {
+  // Most characters stand for themselves, but for Hangul, whose parts are computed.
+  const bool hangul = character >= 0xAC00 && character <= 0xD7A3;
+  const bool has_parts = hangul || utf8proc_get_property(character)->decomp_seqindex != UINT16_MAX;
+  if (!has_parts || in_ranges(kUndecomposed, character)) {
     parts[0] = character;
     return 1;
   }

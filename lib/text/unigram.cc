@@ -27,6 +27,15 @@ Unigram::Unigram(const JsonValue& model) {
   expect_keys(model, {"vocab", "unk_id", "byte_fallback"});
   const auto tokens = model.array("vocab");
   if (!tokens) model.fail("vocab", "is missing, expected tokens and their scores");
+  std::size_t count = 0, bytes = 0;
+  for (const JsonValue& entry : tokens->elements()) {
+    const std::vector<JsonValue> parts = entry.few_elements(2);
+    static_cast<void>(score_of(entry, parts));
+    ++count;
+    bytes += parts[0].as_string()->size();
+  }
+  scores_.reserve(count);
+  vocabulary_.reserve(count, bytes);
   double lowest = std::numeric_limits<double>::infinity();
   for (const JsonValue& entry : tokens->elements()) {
     const std::vector<JsonValue> parts = entry.few_elements(2);
@@ -34,12 +43,13 @@ Unigram::Unigram(const JsonValue& model) {
     lowest = std::min(lowest, scores_.back());
     vocabulary_.add(*parts[0].as_string(), static_cast<std::int64_t>(scores_.size()) - 1, entry);
   }
-  vocabulary_.sort();
+  static_cast<void>(vocabulary_.sort());  // each has an id of its own
   unknown_score_ = lowest - kUnknownPenalty;
   const std::int64_t unknown = model.integer("unk_id").value_or(-1);
   if (vocabulary_.token(unknown) == nullptr) model.fail("unk_id", "is not the id of a token");
   unknown_ = static_cast<std::uint32_t>(unknown);
   fallback_.read(model, vocabulary_);
+  tokens_.reserve(count);
   vocabulary_.for_each([&](const std::string& token, std::uint32_t id) {
     tokens_.add(token, id);
     longest_ = std::max(longest_, token.size());

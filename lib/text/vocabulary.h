@@ -1,6 +1,7 @@
 // The tokens of a model, and their ids.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,28 +15,31 @@ namespace headlight::text {
 
 class Vocabulary {
  public:
-  // Refuses an id outside 0 … kMostIds − 1 or of two tokens, and a token of more than kLongestToken bytes.
+  // Room for so many tokens, which have so many bytes together.
+  void reserve(std::size_t tokens, std::size_t bytes);
+  // Refuses an id outside 0 … kMostIds − 1, and a token of more than kLongestToken bytes.
   void add(std::string_view token, std::int64_t id, const JsonValue& place);
-  // After the last add().
-  void sort() { table_.sort(); }
+  // After the last add(). An id that two tokens have, if there is one.
+  [[nodiscard]] std::optional<std::int64_t> sort();
 
   [[nodiscard]] std::uint32_t find(std::string_view token) const noexcept { return table_.find(token); }
   [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;
   [[nodiscard]] const std::string* token(std::int64_t id) const;
-  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
-  [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(tokens_.size()); }
-  // Calls take(token, id) for each.
+  [[nodiscard]] std::int64_t count() const noexcept { return static_cast<std::int64_t>(tokens_.size()); }
+  // One more than the largest id.
+  [[nodiscard]] std::uint32_t size() const noexcept { return tokens_.empty() ? 0 : tokens_.back().id + 1; }
+  // Calls take(token, id) for each, in the order of ids.
   template <class Take>
   void for_each(Take take) const {
-    for (std::uint32_t id = 0; id < size(); ++id) {
-      if (there_[id]) take(tokens_[id], id);
-    }
+    for (const Token& token : tokens_) take(token.text, token.id);
   }
 
  private:
-  std::vector<std::string> tokens_;  // by id
-  std::vector<bool> there_;
-  std::int64_t count_ = 0;
+  struct Token {
+    std::string text;
+    std::uint32_t id;
+  };
+  std::vector<Token> tokens_;  // by id
   TokenTable table_;
 };
 

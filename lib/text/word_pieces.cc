@@ -17,6 +17,7 @@ WordPieces::WordPieces(const JsonValue& model) {
   const auto id = vocabulary_.id(unknown);
   if (!id) model.fail("unk_token", "is " + models::in_quotes(unknown) + ", which vocab lacks");
   unknown_ = *id;
+  pieces_.reserve(static_cast<std::size_t>(vocabulary_.count()));
   vocabulary_.for_each([&](const std::string& token, std::uint32_t number) { pieces_.add(token, prefix, number); });
   pieces_.build();
 }
@@ -27,6 +28,11 @@ void WordPieces::append(std::string_view piece, Scratch&, std::vector<std::int64
       piece.size() <= longest_word_ ||
       static_cast<std::size_t>(std::count_if(piece.begin(), piece.end(), begins_character)) <= longest_word_;
   if (!known || !pieces_.append(piece, ids)) ids.push_back(unknown_);
+}
+
+void PieceTries::reserve(std::size_t tokens) {
+  words_.reserve(tokens);
+  insides_.reserve(tokens);
 }
 
 void PieceTries::add(std::string_view token, std::string_view prefix, std::uint32_t id) {

@@ -17,8 +17,10 @@ namespace headlight::text {
 // The tokens that words begin with, and those that go on inside one.
 class PieceTries {
  public:
+  // Room for so many tokens.
+  void reserve(std::size_t tokens);
   // `prefix`: what a token begins with that goes on. `token` must outlive build(), and has at most kLongestToken bytes;
-  // of tokens that are the same the last one counts.
+  // of tokens that are the same the one of the largest id counts.
   void add(std::string_view token, std::string_view prefix, std::uint32_t id);
   // After the last add().
   void build();

@@ -15,6 +15,7 @@
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
 #include "models/bert_weights.h"
+#include "support/heap_watch.h"
 
 namespace headlight::fuzz {
 
@@ -72,13 +73,23 @@ inline void load_sound(const models::Family& family) {
   must(models::load("sound", files).options().model_type == family.model_type, "a sound folder");
 }
 
+// Loading takes no more memory than so many times the files, for the trees and tables of a vocabulary, and what the
+// sound weights' network, an engine's scratch memory and the tables of single characters take.
+inline models::TextEncoder load_within(const std::vector<models::FileInMemory>& files) {
+  constexpr std::size_t kTimes = 16, kBeside = std::size_t{2} << 20;
+  std::size_t bytes = 0;
+  for (const models::FileInMemory& file : files) bytes += file.bytes.size();
+  const test::HeapLimit limit(kTimes * bytes + kBeside);
+  return models::load("fuzz", files);
+}
+
 // Loads the model, and where that goes well, computes with it.
 inline void load_and_embed(const std::vector<models::FileInMemory>& files) {
   EngineOptions one_thread;
   one_thread.threads = 1;
   static Engine engine(one_thread);
   try {
-    const models::TextEncoder model = models::load("fuzz", files);
+    const models::TextEncoder model = load_within(files);
     must(model.options().max_length >= 2, "room for [CLS] and [SEP]");
     const std::vector<std::string> texts{"a bb [SEP]", ""};
     const models::HiddenStates states = model.encode(engine, texts);

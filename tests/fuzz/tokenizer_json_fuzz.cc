@@ -1,5 +1,5 @@
 // A tokenizer.json of any bytes, a line of ===, and a text: refused by a FileError, or ids that are tokens, which
-// become text again.
+// become text again. Reading it takes no more memory than kTimes the file and kBeside.
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -7,10 +7,19 @@
 #include "fuzz/bytes.h"
 #include "headlight/models/errors.h"
 #include "headlight/text/tokenizer.h"
+#include "support/heap_watch.h"
 #include "text/utf8.h"
 
 namespace headlight::fuzz {
 namespace {
+
+// For the trees and tables that a vocabulary is searched by; and for those of single characters.
+constexpr std::size_t kTimes = 16, kBeside = std::size_t{1} << 20;
+
+text::Tokenizer read(std::string_view json) {
+  const test::HeapLimit limit(kTimes * json.size() + kBeside);
+  return text::Tokenizer::parse(json);
+}
 
 void check(const text::Tokenizer& tokenizer, const std::string& text) {
   const bool valid = text::first_invalid(text) == text.size();
@@ -44,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view json = input.until_line("===");
   const std::string text(input.rest());
   try {
-    check(headlight::text::Tokenizer::parse(json), text);
+    check(read(json), text);
   } catch (const headlight::models::FileError&) {
   }
   return 0;

@@ -1,0 +1,168 @@
+// How much memory reading a file takes, for files that a stranger made to take as much as they can.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "files/json_value.h"
+#include "headlight/models/errors.h"
+#include "headlight/models/gguf.h"
+#include "headlight/text/tokenizer.h"
+#include "models/safetensors_index.h"
+#include "support/heap_watch.h"
+
+namespace headlight::models::reading_memory_test {
+
+using files::JsonValue;
+
+// A document's head; or an error with its messages.
+constexpr std::size_t kFewBytes = 1024 + test::HeapLimit::kMessages;
+constexpr std::size_t kMany = 100'000;
+
+// So many bytes that no other number has.
+std::string name_of(std::size_t number, std::size_t bytes) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  std::string name;
+  for (; name.size() < bytes; number /= kLetters.size()) name += kLetters[number % kLetters.size()];
+  return name;
+}
+
+// `open`, the items of all numbers below `count`, with commas between them, and `close`.
+std::string list(std::string_view open, std::size_t count, const std::function<std::string(std::size_t)>& item,
+                 std::string_view close) {
+  std::string text(open);
+  for (std::size_t n = 0; n < count; ++n) text.append(n == 0 ? "" : ",").append(item(n));
+  return text.append(close);
+}
+
+// The most memory that read() holds at a time, whether it refuses or not.
+template <class Read>
+std::size_t memory_of(Read read) {
+  const test::HeapWatch heap;
+  try {
+    read();
+  } catch (const FileError&) {
+  }
+  return heap.most();
+}
+
+template <class Read>
+void expect_within(const std::string& file, std::size_t times, std::size_t beside, std::string_view what, Read read) {
+  const std::size_t memory = memory_of([&] { read(file); });
+  std::printf("%-40.*s %9zu bytes, %.2f times in memory\n", static_cast<int>(what.size()), what.data(), file.size(),
+              static_cast<double>(memory) / static_cast<double>(file.size()));
+  EXPECT_LE(memory, times * file.size() + beside) << what;
+}
+
+TEST(ReadingMemory, OfJsonIsTwiceTheFile) {
+  const auto expect = [](std::string_view what, const std::string& file) {
+    expect_within(file, 2, kFewBytes, what, [](const std::string& text) { (void)JsonValue::parse_object("f", text); });
+  };
+  expect("numbers", list(R"({"a":[)", 4 * kMany, [](std::size_t) { return "0"; }, "]}"));
+  expect("lists", list(R"({"a":[)", 4 * kMany, [](std::size_t) { return "[]"; }, "]}"));
+  expect("deep lists",
+         list(R"({"a":[)", kMany / 10, [](std::size_t) { return std::string(62, '[') + std::string(62, ']'); }, "]}"));
+  // As many lists that are long as there can be.
+  expect("long lists", list(R"({"a":[)", 100,
+                            [](std::size_t) {
+                              return std::string(62, '[') + '"' + std::string(8200, 'x') + '"' + std::string(62, ']');
+                            },
+                            "]}"));
+  expect("short keys", list(
+                           "{", kMany, [](std::size_t n) { return '"' + name_of(n, 3) + "\":0"; }, "}"));
+  expect("objects", list(R"({"a":[)", kMany, [](std::size_t) { return R"({"":0,"a":0})"; }, "]}"));
+  expect("one text", R"({"a":")" + std::string(10 * kMany, 'x') + "\"}");
+  expect("escapes", list(
+                        "{\"a\":\"", kMany, [](std::size_t) { return "\\u00e9\\n"; }, "\"}"));
+  expect("a broken end", "{\"a\":\"" + std::string(10 * kMany, 'x'));
+}
+
+TEST(ReadingMemory, OfAnIndexIsTwiceTheFile) {
+  const auto parse = [](const std::string& text) { (void)parse_safetensors_index("f", text); };
+  expect_within(list(R"({"weight_map":{)", kMany, [](std::size_t n) { return '"' + name_of(n, 3) + R"(":"a")"; }, "}}"),
+                2, kFewBytes, "tensors of one shard", parse);
+  const auto of_itself = [](std::size_t n) { return '"' + name_of(n, 3) + R"(":")" + name_of(n, 3) + '"'; };
+  expect_within(list(R"({"weight_map":{)", kMany, of_itself, "}}"), 2, kFewBytes, "a shard for each tensor", parse);
+}
+
+template <class T>
+void add(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+std::string gguf(std::size_t entries, std::size_t tensors, std::uint32_t axes, std::uint32_t type,
+                 std::size_t name_bytes) {
+  std::string file = "GGUF";
+  add<std::uint32_t>(file, 3);
+  add<std::uint64_t>(file, tensors);
+  add<std::uint64_t>(file, entries);
+  for (std::size_t n = 0; n < entries; ++n) {
+    add<std::uint64_t>(file, name_bytes);
+    file += name_of(n, name_bytes);
+    add<std::uint32_t>(file, 0);  // of 8 bits
+    add<std::uint8_t>(file, 1);
+  }
+  for (std::size_t n = 0; n < tensors; ++n) {
+    add<std::uint64_t>(file, name_bytes);
+    file += name_of(n, name_bytes);
+    add(file, axes);
+    for (std::uint32_t axis = 0; axis < axes; ++axis) add<std::uint64_t>(file, type == 0 ? 1 : 0);
+    add(file, type);
+    add<std::uint64_t>(file, type == 0 ? 32 * n : 0);
+  }
+  file.resize((file.size() + 31) / 32 * 32);
+  if (type == 0) file.resize(file.size() + 32 * tensors);
+  return file;
+}
+
+TEST(ReadingMemory, OfAGgufFileIsTwiceTheFile) {
+  const auto open = [](const std::string& file) { (void)GgufFile("f", std::as_bytes(std::span(file))); };
+  expect_within(gguf(kMany, 0, 0, 0, 3), 2, kFewBytes, "entries", open);
+  expect_within(gguf(60, 0, 0, 0, 1), 2, kFewBytes, "a few entries", open);
+  constexpr std::uint32_t kOfOurs = 0, kUnknown = 1000;
+  for (const std::uint32_t axes : {0u, 1u, 4u}) {
+    for (const std::uint32_t type : {kOfOurs, kUnknown}) {
+      expect_within(gguf(0, kMany, axes, type, 3), 2, kFewBytes, "tensors of " + std::to_string(axes) + " axes", open);
+    }
+  }
+  expect_within(gguf(0, kMany, 1, kOfOurs, 3).substr(0, 20 * kMany), 2, kFewBytes, "a file that ends early", open);
+}
+
+// Searching a vocabulary in the time of its text takes trees and tables of it.
+TEST(ReadingMemory, OfATokenizerIsBounded) {
+  const auto expect = [](std::string_view what, const std::string& model) {
+    expect_within("{\"model\":" + model + "}", 16, std::size_t{1} << 20, what,
+                  [](const std::string& text) { (void)text::Tokenizer::parse(text); });
+  };
+  const auto pieces = [](std::string_view prefix) {
+    const std::string head = R"({"type":"WordPiece","unk_token":"u","max_input_chars_per_word":100,)"
+                             R"("continuing_subword_prefix":")";
+    return list(
+        head + std::string(prefix) + R"(","vocab":{"u":0)", kMany,
+        [&](std::size_t n) {
+          return (n == 0 ? "," : "") + ("\"" + std::string(prefix)) + name_of(n, 3) + "\":" + std::to_string(n + 1);
+        },
+        "}}");
+  };
+  expect("WordPiece", pieces(""));
+  expect("WordPiece with a prefix", pieces("#"));
+  expect("WordPiece with one id", R"({"type":"WordPiece","unk_token":"u","max_input_chars_per_word":100,)"
+                                  R"("continuing_subword_prefix":"","vocab":{"u":2097151}})");
+  expect("Unigram", list(R"({"type":"Unigram","unk_id":0,"vocab":[)", kMany,
+                         [](std::size_t n) { return "[\"" + name_of(n, 3) + "\",0]"; }, "]}"));
+  expect("Unigram of one token",
+         list(R"({"type":"Unigram","unk_id":0,"vocab":[)", kMany, [](std::size_t) { return R"(["",0])"; }, "]}"));
+  const std::string vocabulary = list(R"({"type":"BPE","vocab":{)", kMany,
+                                      [](std::size_t n) { return '"' + name_of(n, 3) + "\":" + std::to_string(n); },
+                                      R"(,"a":200000,"aa":200001})");
+  expect("BPE", vocabulary + R"(,"merges":[]})");
+  expect("BPE of one merge", list(R"({"type":"BPE","vocab":{"a":0,"aa":1},"merges":[)", kMany,
+                                  [](std::size_t) { return R"("a a")"; }, "]}"));
+}
+
+}  // namespace headlight::models::reading_memory_test
