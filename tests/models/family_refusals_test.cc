@@ -12,6 +12,7 @@
 #include "models/golden_family.h"
 #include "models/scratch_folder.h"
 #include "support/compare.h"
+#include "support/quick.h"
 #include "support/refusal.h"
 
 namespace headlight::models::family_refusals_test {
@@ -22,6 +23,7 @@ using test::families_of_hidden_states;
 using test::file_error;
 using test::golden_family;
 using test::GoldenFamily;
+using test::quick;
 using test::ScratchFolder;
 
 // Weights under other names, or without one of them.
@@ -42,10 +44,12 @@ TEST(FamilyRefusals, WeightsThatDoNotFitAreNamed) {
           name.find(".2.") != std::string::npos) {
         continue;
       }
+      ++tried;
+      if (quick() && tried % 4 != 1 && tried % 4 != 0) continue;
       Weights less = all;
       less.erase(name);
       ASSERT_TRUE(contains(refusal(less), "model.safetensors: lacks the tensor '" + name + "'"));
-      if (++tried % 4 != 0) continue;
+      if (tried % 4 != 0) continue;
       Weights cut = all;
       cut[name].shape[0] -= 1;
       cut[name].values = view.values.first(view.values.size() / static_cast<std::size_t>(view.shape[0]) *

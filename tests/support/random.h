@@ -4,6 +4,7 @@
 // seed and n alone, and every float below is made from it by exact arithmetic, or by one rounding that IEEE 754 fixes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "headlight/tensor.h"
@@ -63,7 +64,7 @@ class Random {
 template <class To, class From, int Rank>
 Tensor<To, Rank> converted(const Tensor<From, Rank>& from) {
   Tensor<To, Rank> to(from.shape());
-  for (std::int64_t n = 0; n < from.size(); ++n) to.data()[n] = static_cast<To>(from.data()[n]);
+  std::transform(from.begin(), from.end(), to.begin(), [](From number) { return static_cast<To>(number); });
   return to;
 }
 

@@ -42,14 +42,16 @@ class Stored {
         shape_(shape),
         memory_(static_cast<std::size_t>(View<float, 4>(nullptr, shape).size()) * bytes_of(type)) {}
   Stored(NumberType type, const Tensor<float, 4>& from) : Stored(type, from.shape()) {
-    for (std::int64_t n = 0; n < from.size(); ++n) put(memory_.data(), n, from.data()[n], type);
+    std::int64_t n = 0;
+    for (const float number : from) put(memory_.data(), n++, number, type);
   }
 
   [[nodiscard]] MutableTypedView<4> view() { return {type_, memory_.data(), shape_}; }
   [[nodiscard]] const View<float, 4>::Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] Tensor<float, 4> floats() const {
     Tensor<float, 4> tensor(shape_);
-    for (std::int64_t n = 0; n < tensor.size(); ++n) tensor.data()[n] = get(memory_.data(), n, type_);
+    std::int64_t n = 0;
+    for (float& number : tensor) number = get(memory_.data(), n++, type_);
     return tensor;
   }
 

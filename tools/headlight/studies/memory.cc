@@ -71,8 +71,9 @@ class Search {
       } else {
         too_long = tried;
       }
-      // What a position more costs here says how many there is room for, or how many were too many.
-      const std::int64_t more = spare / cost_of_position(step, tried);
+      // What a position more costs here says how many there is room for, or how many were too many. What a run holds
+      // differs by some pages from the next: after one that held too much, twice of that is left free.
+      const std::int64_t more = (spare < 0 ? 2 * spare : spare) / cost_of_position(step, tried);
       if (fits > 0 && (more <= tried / 1000 || run->seconds > kLongRun)) break;
       tried = std::clamp(tried + more - (more < 0 ? 1 : 0), fits + 1, too_long - 1);
     }
