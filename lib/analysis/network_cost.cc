@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "layers/network/graph.h"
 #include "layers/network/parts.h"
+#include "layers/network/relative_bias.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
 #include "ops/attention/plan.h"
@@ -160,8 +161,10 @@ class TrainedNetwork {
   }
   [[nodiscard]] double backward_flops(const Operation& operation) const {
     const OperationSizes sizes = operation.sizes();
-    const double of_pair = unfused_ ? 8 : 10;
-    return 2 * product_flops(sizes) + (sizes.attention != nullptr ? of_pair * pair_flops(*sizes.attention) : 0);
+    if (sizes.attention == nullptr) return 2 * product_flops(sizes);
+    // The gradient of a relative bias works out scores and their gradients once more.
+    const double of_pair = (unfused_ ? 8 : 10) + (sizes.attention->relative_bias ? 4 : 0);
+    return 2 * product_flops(sizes) + of_pair * pair_flops(*sizes.attention);
   }
 
   [[nodiscard]] std::size_t output_bytes() const { return plan().output().bytes(tokens()); }
@@ -204,6 +207,8 @@ class TrainedNetwork {
     options.window = {sizes.attention->window_before, sizes.attention->window_after};
     options.softcap = sizes.attention->softcap;
     options.query_offsets = offsets_;
+    static constexpr float kBias = 0;
+    if (sizes.attention->relative_bias) options.bias = {&kBias, {1, 1, 1, 1}};
     static constexpr float kSink = 0;  // nobody asks but whether there are any
     if (sizes.attention->sinks) options.sinks = {&kSink, 1};
     if (!unfused_) options.dropout.probability = sizes.dropout;
@@ -224,6 +229,10 @@ class TrainedNetwork {
     if (unfused_) {
       return baseline::plan_unfused_backward(engine, sizes, attention_options(of), true, false).bytes();
     }
+    return fused_backward_bytes(engine, of);
+  }
+  [[nodiscard]] std::size_t fused_backward_bytes(const Engine& engine, const OperationSizes& of) const {
+    const ops::AttentionSizes sizes = attention_sizes(*of.attention);
     return ops::float_backward_scratch_bytes(engine, kNetworkCostName,
                                              {.batch = 1,
                                               .query_length = sizes.query_length,
@@ -249,6 +258,10 @@ class TrainedNetwork {
       pass_linear_backward(engine, rows, sizes.in, sizes.out, sizes.has_bias, account, operation.adds(0));
     }
     if (sizes.attention != nullptr) account.pass(attention_backward_bytes(engine, sizes));
+    if (sizes.attention != nullptr && sizes.attention->relative_bias) {
+      const Loan by_distance(account, layers::distance_bytes(*sizes.attention, tokens()));
+      account.pass(fused_backward_bytes(engine, sizes));
+    }
     const Loan weights(account, sizes.weights > 0 ? 2 * rows_bytes(rows, sizes.weights) : 0);
     for (const OperationSizes::Sums& sums : sizes.sums) {
       if (sums.columns == 0) continue;

@@ -20,7 +20,8 @@ void check_no_holes(View<const std::int64_t, 2> mask) {
       const bool seen = mask(row, column) != 0;
       if (seen && ended) {
         fail_call("the attention mask leaves out tokens of row " + std::to_string(row) + " before its column " +
-                  std::to_string(column) + ", expected none between others for a network with windows");
+                  std::to_string(column) +
+                  ", expected none between others for a network with windows or biases by distance");
       }
       ended = begun && !seen;
       begun = begun || seen;

@@ -34,7 +34,8 @@ class SpecifiedNetwork : public TextNetwork {
         network_(std::move(network)),
         has_windows_(
             std::any_of(network_.spec().blocks.begin(), network_.spec().blocks.end(), [](const BlockSpec& block) {
-              return block.attention.window_before >= 0 || block.attention.window_after >= 0;
+              const AttentionSpec& attention = block.attention;
+              return attention.window_before >= 0 || attention.window_after >= 0 || attention.relative_bias;
             })) {}
 
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,

@@ -32,7 +32,8 @@ class TextNetwork {
 
   [[nodiscard]] std::int64_t width() const noexcept { return width_; }
   [[nodiscard]] bool has_token_types() const noexcept { return token_types_; }
-  // Whether tokens see a window alone, which counts the tokens that are there: none may be left out between others.
+  // Whether tokens see a window alone or their scores have a bias by distance, which count the tokens that are there:
+  // none may be left out between others.
   [[nodiscard]] virtual bool has_windows() const noexcept { return false; }
   [[nodiscard]] const PositionRule& positions() const noexcept { return positions_; }
 

@@ -123,6 +123,35 @@ class Network {
     return made;
   }
 
+  // [1, H, L, L]: the table's row of the bucket of j − i, for each head.
+  Tensor<float, 4> relative_biases(const AttentionSpec& spec, std::int64_t length) const {
+    if (!spec.relative_bias) return {};
+    const View<const Scalar, 2> table = weights_.matrix("relative_bias.weight");
+    Tensor<float, 4> biases({1, spec.heads, length, length});
+    for (std::int64_t i = 0; i < length; ++i) {
+      for (std::int64_t j = 0; j < length; ++j) {
+        const std::int64_t bucket = relative_bucket(spec.relative_bias, j - i);
+        for (std::int64_t h = 0; h < spec.heads; ++h) biases(0, h, i, j) = static_cast<float>(table(bucket, h));
+      }
+    }
+    return biases;
+  }
+
+  // The first of the bounds of buckets behind which the distance is not.
+  static std::int64_t relative_bucket(const RelativeBiasSpec& spec, std::int64_t distance) {
+    const std::int64_t half = spec.buckets / 2, exact = half / 2;
+    const std::int64_t away = distance < 0 ? -distance : distance;
+    const double most = static_cast<double>(spec.max_distance) / static_cast<double>(exact);
+    std::int64_t bucket = std::min(away, exact);
+    while (away >= exact && bucket < half - 1) {
+      const double share = static_cast<double>(bucket + 1 - exact) / static_cast<double>(half - exact);
+      const double bound = static_cast<double>(exact) * std::pow(most, share);
+      if (static_cast<double>(away) < bound * (1 - 1e-12)) break;
+      ++bucket;
+    }
+    return (distance > 0 ? half : 0) + bucket;
+  }
+
   Rows attend(const std::string& name, const AttentionSpec& spec, const Rows& x,
               std::span<const std::int64_t> positions) const {
     const std::int64_t group = spec.heads / spec.key_value_heads;
@@ -142,6 +171,8 @@ class Network {
       for (std::int64_t h = 0; h < spec.heads; ++h) sinks.push_back(static_cast<float>(logits(h)));
       options.sinks = sinks;
     }
+    const Tensor<float, 4> biases = relative_biases(spec, x.view().extent(0));
+    if (spec.relative_bias) options.bias = biases.view();
     Rows joined({x.view().extent(0), spec.heads * spec.head_dim});
     attention<Scalar>(heads(query, spec, positions, true, 1), heads(key, spec, positions, true, group),
                       heads(value, spec, positions, false, group),

@@ -148,6 +148,11 @@ TEST(NetworkCost, CountsWhatTokensSee) {
     EXPECT_DOUBLE_EQ(flops.again, flops.forward - 11 * 2 * 11 * 8);
   };
   expect(16 + 49);
+  // The gradient of a relative bias has scores and their gradients once more.
+  attention.relative_bias.buckets = 4;
+  EXPECT_DOUBLE_EQ(training_flops(NetworkTrainingPlan{.network = spec, .lengths = lengths}).backward,
+                   2 * 11 * of_token + 14 * (16 + 49) * 12);
+  attention.relative_bias = {};
   attention.causal = true;
   expect(10 + 28);
   attention.window_before = 1;

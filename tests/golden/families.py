@@ -35,6 +35,8 @@ WORD_PIECE, UNIGRAM, BYTES = ("word_piece.jsonl", 450), ("unigram.jsonl", 628), 
 END = ["<|endoftext|>", 420]
 ROBERTA = {"post_processor": {"type": "RobertaProcessing", "cls": END, "sep": END, "trim_offsets": True, "add_prefix_space": False}}
 
+MPNET = {"post_processor": {**ROBERTA["post_processor"], "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}}
+
 
 def at_end(token, number):
     """A template that puts one token behind each text."""
@@ -85,6 +87,8 @@ MODELS = {
         "layer_norm_type": "layer_norm", "logn_attention_scale": False},
         {**GTE, "rope_parameters": {"rope_type": "linear", "factor": NTK ** (2 / (WIDTH // 4)), "rope_theta": 500.0 * NTK}}),
     "gte": ("GteModel", UNIGRAM, {}, {**GTE, "type_vocab_size": 0, "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}, None),
+    "mpnet": ("MPNetModel", WORD_PIECE, MPNET, {
+        **BERT_LIKE, "relative_attention_num_buckets": 32, "pad_token_id": 1, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}, None),
 }
 CLASSIFIERS = {
     "bert": ("BertForSequenceClassification", WORD_PIECE, {}, {**BERT_LIKE, "layer_norm_eps": 1e-6, "type_vocab_size": 2}, None),
@@ -97,6 +101,7 @@ CLASSIFIERS = {
         **MODELS["modernbert"][3], "classifier_pooling": "mean", "classifier_activation": "relu", "norm_bias": True}, None),
     "nomic_bert": ("NomicBertForSequenceClassification", *MODELS["nomic_bert"][1:]),
     "new": ("GteForSequenceClassification", *MODELS["new"][1:]),
+    "mpnet": ("MPNetForSequenceClassification", *MODELS["mpnet"][1:]),
     "qwen3": ("Qwen3ForSequenceClassification", *MODELS["qwen3"][1:]),
     "eurobert": ("EuroBertForSequenceClassification", *MODELS["eurobert"][1:]),
     "eurobert by the mean": ("EuroBertForSequenceClassification", BYTES, at_end(*END), {**MODELS["eurobert"][3], "classifier_pooling": "mean"}, None),
@@ -165,14 +170,15 @@ def hidden_case(name, entry):
     model, config, listed = load(name, entry)
     ids, mask = rows(entry[1][1], 1)
     hidden = np.zeros((*ids.shape, WIDTH))
+    by_ids = "roberta" in name or name == "mpnet"
     for row, seen in enumerate(mask != 0):
-        if "roberta" in name:  # which finds positions from the ids of padding
+        if by_ids:  # which finds positions from the ids of padding
             given = {"input_ids": ids[row], "attention_mask": mask[row]}
         else:
             given = {"input_ids": ids[row, seen], "position_ids": np.flatnonzero(seen)}
         with torch.no_grad():
             states = model(**{key: torch.from_numpy(value)[None] for key, value in given.items()}).last_hidden_state[0].numpy()
-        hidden[row, seen] = states[seen] if "roberta" in name else states
+        hidden[row, seen] = states[seen] if by_ids else states
     mean = hidden.sum(1)
     mean /= np.linalg.norm(mean, axis=1, keepdims=True)
     assert np.isfinite(hidden).all() and np.isfinite(mean).all()

@@ -73,6 +73,16 @@ inline AttentionSpec draw_attention(Random& random, std::int64_t width) {
   return attention;
 }
 
+// One for the blocks that have as many heads as the first, or some of them.
+inline void draw_relative_bias(Random& random, std::vector<BlockSpec>& blocks) {
+  const RelativeBiasSpec bias{.buckets = 2 * random.integer(2, 8), .max_distance = random.integer(5, 40)};
+  for (BlockSpec& block : blocks) {
+    if (block.attention.heads == blocks.front().attention.heads && !random.once_in(4)) {
+      block.attention.relative_bias = bias;
+    }
+  }
+}
+
 // `parallel`: without a norm of the sum.
 inline ResidualSpec draw_residual(Random& random, bool parallel) {
   ResidualSpec residual;
@@ -120,6 +130,7 @@ inline NetworkSpec draw_network(Random& random) {
     block.feed_forward_residual = draw_residual(random, block.parallel);
     spec.blocks.push_back(block);
   }
+  if (random.once_in(3)) draw_relative_bias(random, spec.blocks);
   spec.last_norm = draw_norm(random);
   spec.logits = draw_logits(random);
   return spec;

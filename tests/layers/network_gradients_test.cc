@@ -99,8 +99,8 @@ TEST(NetworkGradients, AgreeWithDifferencesOfTheTwin) {
         expected += direction.back() * static_cast<double>(parameter.gradient[i]);
         length += direction.back() * direction.back();
       }
-      // Options take sinks in float32, to which the twin's step is exact only if it is long.
-      const bool is_float = parameter.name.ends_with("sinks");
+      // Options take sinks and biases in float32, to which the twin's step is exact only if it is long.
+      const bool is_float = parameter.name.ends_with("sinks") || parameter.name == "relative_bias.weight";
       const double step = is_float ? 0x1p-6 : 1e-5;
       const auto loss_at = [&](double distance) {
         for (std::size_t i = 0; i < before.size(); ++i) values[i] = before[i] + distance * direction[i];
@@ -166,7 +166,7 @@ double distance(std::span<const float> a, std::span<const float> b) {
 
 // Rounded numbers are near, and rows by shards add up to the same.
 TEST(NetworkGradients, AreNearInBFloat16AndByShards) {
-  Random random(16);
+  Random random(19);
   Engine engine({.threads = 2});
   double worst = 0;
   for (std::int64_t n = 0; n < count<std::int64_t>(300, 40); ++n) {
@@ -181,9 +181,10 @@ TEST(NetworkGradients, AreNearInBFloat16AndByShards) {
                    {.length = drawn.tokens.count(), .shards = 2, .block = 64, .offsets = drawn.tokens.offsets});
     const ShardedAttention attention(rows);
     SavedState shared(Checkpoint::keep_linear, 0, attention);
-    const bool has_sinks =
-        std::ranges::any_of(drawn.network.spec().blocks, [](const BlockSpec& block) { return block.attention.sinks; });
-    if (has_sinks) {
+    const bool has_own = std::ranges::any_of(drawn.network.spec().blocks, [](const BlockSpec& block) {
+      return block.attention.sinks || block.attention.relative_bias;
+    });
+    if (has_own) {
       EXPECT_NE(refusal([&] { drawn.run(engine, shared); }).find("saved names shards, expected none"),
                 std::string::npos);
       continue;
@@ -256,6 +257,8 @@ TEST(NetworkGradients, RefuseShardsThatTheyDoNotKnow) {
   EXPECT_EQ(says(), "Network: saved names 1 shards, expected all 2: heads are turned");
   spec.blocks[1].attention.sinks = true;
   EXPECT_EQ(says(), "Network: saved names shards, expected none: blocks[1] has sinks");
+  spec.blocks[0].attention.relative_bias.buckets = 32;
+  EXPECT_EQ(says(), "Network: saved names shards, expected none: blocks[0] has a relative bias");
 }
 
 TEST(NetworkGradients, RefuseWhatIsNotTheLastForwardPass) {

@@ -136,6 +136,25 @@ TEST_P(NetworkTest, AllocatesNothingOnceReserved) {
   }
 }
 
+// One table of distances serves every sequence: memory grows with the tokens, and not with their square.
+TEST(Network, ARelativeBiasTakesMemoryOfTheTokens) {
+  Engine engine({.threads = 1});
+  NetworkSpec spec;
+  spec.width = 8;
+  spec.embedding.vocabulary = 20;
+  spec.blocks.resize(2);
+  for (BlockSpec& block : spec.blocks) {
+    block.attention.heads = 4;
+    block.feed_forward.hidden_width = 8;
+  }
+  const auto bytes = [&](std::int64_t tokens) { return Network(spec).workspace_bytes(engine, tokens); };
+  const std::size_t few = bytes(1000), many = bytes(8000);
+  for (BlockSpec& block : spec.blocks) block.attention.relative_bias.buckets = 32;
+  constexpr std::int64_t kRow = 64;  // a row of 2 · 4 floats takes a line
+  EXPECT_LE(bytes(1000) - few, 1000u * kRow + 256);
+  EXPECT_LE(bytes(8000) - many, 8000u * kRow + 256);
+}
+
 TEST(Network, TakesWeightsByTheirNames) {
   Engine engine({.threads = 1});
   Random random(5);
@@ -154,7 +173,8 @@ TEST(Network, NamesItsParameters) {
   spec.width = 8;
   spec.embedding.vocabulary = 3;
   BlockSpec block;
-  block.attention = {.heads = 4, .key_value_heads = 2, .input_bias = true, .sinks = true};
+  block.attention = {
+      .heads = 4, .key_value_heads = 2, .input_bias = true, .relative_bias = {.buckets = 6}, .sinks = true};
   block.attention.query_norm = {.kind = NormKind::rms};
   block.attention_residual.before = {.kind = NormKind::rms};
   block.feed_forward = {.hidden_width = 5, .gated = true};
@@ -180,7 +200,8 @@ TEST(Network, NamesItsParameters) {
                                              "blocks.0.feed_forward.up.weight 5 8",
                                              "embeddings.word.weight 3 8",
                                              "norm.bias 8",
-                                             "norm.weight 8"};
+                                             "norm.weight 8",
+                                             "relative_bias.weight 6 4"};
   EXPECT_EQ(names, expected);
 }
 
@@ -253,6 +274,20 @@ TEST(Network, RefusesSpecificationsThatDoNotFit) {
               spec.blocks[1].feed_forward.gated = true;
             }),
             "Network: blocks[1].feed_forward is 4611686018427387904 x 2 numbers wide, expected at most 2^40");
+  for (const std::int64_t buckets : {2, 7, -4}) {
+    EXPECT_EQ(refused([&](NetworkSpec& spec) { spec.blocks[0].attention.relative_bias.buckets = buckets; }),
+              "Network: blocks[0].attention.relative_bias.buckets is " + std::to_string(buckets) +
+                  ", expected 0 or an even number of 4 or more");
+  }
+  EXPECT_EQ(
+      refused([](NetworkSpec& spec) { spec.blocks[1].attention.relative_bias = {.buckets = 32, .max_distance = 8}; }),
+      "Network: blocks[1].attention.relative_bias.max_distance is 8, expected more than buckets / 4");
+  EXPECT_EQ(refused([](NetworkSpec& spec) {
+              spec.blocks[0].attention.relative_bias.buckets = 32;
+              spec.blocks[1].attention.relative_bias.buckets = 16;
+            }),
+            "Network: blocks[1].attention.relative_bias or the heads beside it are not those of an earlier block, "
+            "expected one table for all blocks");
   EXPECT_EQ(refused([](NetworkSpec& spec) { spec.embedding.norm.epsilon = INFINITY; }),
             "Network: embedding.norm.epsilon is inf, expected a finite number of 0 or more");
   EXPECT_EQ(refused([](NetworkSpec& spec) { spec.blocks[0].attention_residual.factor = NAN; }),

@@ -86,12 +86,27 @@ TEST(FamilySpecs, ThoseOfBertsLayersAreEncoders) {
   EXPECT_EQ(options->layers, 3);
   EXPECT_EQ(options->feed_forward_width, 40);
   EXPECT_EQ(options->layer_norm_epsilon, 1e-5f);
-  for (const char* name : {"modernbert", "nomic_bert", "gemma3_text", "qwen3", "eurobert", "new", "gte"}) {
+  for (const char* name : {"modernbert", "nomic_bert", "gemma3_text", "qwen3", "eurobert", "new", "gte", "mpnet"}) {
     EXPECT_FALSE(as_encoder(read(config_of(name)).network)) << name;
   }
   NetworkSpec other = bert(9, 0, 1e-5f, Activation::gelu);
   other.blocks[1].attention.window_before = 3;
   EXPECT_FALSE(as_encoder(other));
+}
+
+TEST(FamilySpecs, Mpnet) {
+  const FamilyConfig mpnet = read(config_of("mpnet"));
+  NetworkSpec spec = bert(450, 0, 1e-5f, Activation::gelu);
+  for (BlockSpec& block : spec.blocks) block.attention.relative_bias = {.buckets = 32, .max_distance = 128};
+  EXPECT_EQ(mpnet.network, spec);
+  EXPECT_EQ(mpnet.longest, 38);
+  EXPECT_EQ(mpnet.positions, (PositionRule{2, 1}));
+  // Positions begin behind 1 whatever the folder pads with.
+  EXPECT_EQ(read(with(config_of("mpnet"), {{"pad_token_id", 5}})).positions, (PositionRule{2, 1}));
+  EXPECT_TRUE(contains(file_error([] {
+                         static_cast<void>(read(with(config_of("mpnet"), {{"relative_attention_num_buckets", 16}})));
+                       }),
+                       "relative_attention_num_buckets is 16, expected 32"));
 }
 
 TEST(FamilySpecs, ModernBert) {

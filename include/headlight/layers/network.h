@@ -26,6 +26,7 @@ struct ParameterShape {
 //
 //   embeddings.word.weight [vocabulary, E], embeddings.position.weight [positions, E],
 //   embeddings.token_type.weight [token_types, E], embeddings.norm.{weight,bias} [E]
+//   relative_bias.weight [buckets, H], of all blocks together
 //   blocks.N.attention.{before,after,sum}.{weight,bias} [E]: the norms of its residual
 //   blocks.N.attention.query.{weight,bias} [H · D, E], .key and .value [Hkv · D, E], .output [E, H · D]
 //   blocks.N.attention.query_norm.{weight,bias}, .key_norm [D], or all heads' width; .sinks [H]
@@ -59,7 +60,8 @@ class HEADLIGHT_API Network : public Layer {
                std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
 
   // Training: the same, keeping what backward() needs; with Checkpoint::layer_input the input of every block, with
-  // every_k_layers that of every k-th. Throws std::invalid_argument where `saved` names shards and attention has sinks.
+  // every_k_layers that of every k-th. Throws std::invalid_argument where `saved` names shards and attention has sinks
+  // or a relative bias.
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                const TrainingStep& step = {}) const;
   // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().

@@ -26,6 +26,20 @@ struct NormSpec {
   friend bool operator==(const NormSpec&, const NormSpec&) = default;
 };
 
+// A bias of each score by the distance of its key: table[bucket(j − i)][head]. Half of the buckets are of keys in front
+// of the query and the query itself, half of those behind it; of either half the first half have one distance each, 0,
+// 1 … buckets / 4 − 1, and the others grow with its logarithm, the last one from max_distance on. (T5's, Raffel et al.
+// 2020; MPNet, Song et al. 2020) All blocks that have one share one table [buckets, heads].
+struct RelativeBiasSpec {
+  std::int64_t buckets = 0;         // 0: none; else an even number of 4 or more
+  std::int64_t max_distance = 128;  // more than buckets / 4
+
+  // Whether there is one.
+  [[nodiscard]] explicit operator bool() const noexcept { return buckets != 0; }
+  // Whether all fields are equal.
+  friend bool operator==(const RelativeBiasSpec&, const RelativeBiasSpec&) = default;
+};
+
 // out = W_o · attention(q, k, v) + b_o of the tokens of a sequence; q = W_q x + b_q [heads · head_dim], k, v
 // [key_value_heads · head_dim], of which q and k are then normalised and turned. With another merge than concatenate
 // the heads are weighted or gated by x before W_o, which is [E, head_dim] where their weighted sum is what it takes.
@@ -46,6 +60,7 @@ struct AttentionSpec {
   std::int64_t window_after = -1;
   float scale = 0;                   // 0: 1 / √head_dim
   float softcap = 0;                 // 0: none; see AttentionOptions
+  RelativeBiasSpec relative_bias{};  // equal in all blocks that have one, and so are their heads
   bool sinks = false;                // one more logit for each head, a parameter; see AttentionOptions
   Merge merge = Merge::concatenate;  // how heads become one again
   // Whether initialize() draws W_q and W_k with orthonormal rows, so that heads begin in spaces at right angles.

@@ -8,8 +8,10 @@
 #include "headlight/normalization.h"
 #include "layers/heads.h"
 #include "layers/network/operations.h"
+#include "layers/network/relative_bias.h"
 #include "layers/network/row_space.h"
 #include "layers/rows.h"
+#include "ops/attention_backward/distances.h"
 #include "ops/rows/scale.h"
 #include "runtime/parallel.h"
 
@@ -158,7 +160,10 @@ AttentionOptions AttentionOperation::options(const GraphCall& call) const {
   made.query_offsets = call.input().offsets;
   if (spec_.scale != 0) made.scale = spec_.scale;
   made.softcap = spec_.softcap;
-  if (sinks_ != nullptr) made.sinks = sinks_->all();
+  if (own_.sinks != nullptr) made.sinks = own_.sinks->all();
+  if (input(1) && call.tokens() > 0) {
+    made.bias = RelativeBiasOperation::as_bias(call.floats(input(1), call.all_rows()));
+  }
   made.dropout = call.dropout(dropout_);
   return made;
 }
@@ -244,7 +249,7 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   };
   AttentionGradients gradients = {gradient(0, of_query), gradient(of_query, of_key),
                                   gradient(of_query + of_key, of_key)};
-  if (sinks_ != nullptr) gradients.sinks = {sinks_->gradient.data(), {spec_.heads}};
+  if (own_.sinks != nullptr) gradients.sinks = {own_.sinks->gradient.data(), {spec_.heads}};
   const AttentionOptions asked = options(call);
   const Kept kept = this->kept(call, asked);
   if (call.activations() == NumberType::float32) {
@@ -253,6 +258,17 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   } else {
     attention_backward(call.engine(), query, key, value, out, kept.log_sum_exp, out_gradient, gradients, asked);
   }
+  if (asked.bias) differentiate_bias(call, {query, key, value, out, kept.log_sum_exp, out_gradient}, asked);
+}
+
+// By distance, which takes as much memory as the bias itself.
+void AttentionOperation::differentiate_bias(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
+                                            const AttentionOptions& options) {
+  const std::int64_t distances = 2 * call.tokens() - 1;
+  const runtime::Scratch memory(call.engine(), distance_bytes(spec_, call.tokens()), call.name());
+  const View<float, 2> gradient(reinterpret_cast<float*>(memory.data()), {spec_.heads, distances});
+  ops::differentiate_distances(call.engine(), call.name(), operands, options, gradient);
+  add_bucket_gradients(spec_.relative_bias, gradient, *own_.relative_bias);
 }
 
 // With what copies heads that somebody asks for.

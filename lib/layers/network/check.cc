@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "layers/layer_names.h"
 #include "layers/network/parts.h"
@@ -55,6 +56,32 @@ void check_norm(const std::string& field, const NormSpec& norm) {
   check_finite(field + ".epsilon", norm.epsilon);
 }
 
+void check_relative_bias(const std::string& of_attention, const AttentionSpec& spec) {
+  const RelativeBiasSpec& bias = spec.relative_bias;
+  if (!bias) return;
+  const std::string field = of_attention + ".relative_bias";
+  if (bias.buckets < 4 || bias.buckets % 2 != 0) {
+    refuse(field + ".buckets", "is " + std::to_string(bias.buckets) + ", expected 0 or an even number of 4 or more");
+  }
+  check_width(field, bias.buckets, spec.heads);
+  if (bias.max_distance <= bias.buckets / 4) {
+    refuse(field + ".max_distance", "is " + std::to_string(bias.max_distance) + ", expected more than buckets / 4");
+  }
+}
+
+// Blocks that have one read one table.
+void check_shared(const std::vector<BlockSpec>& blocks) {
+  const AttentionSpec* first = nullptr;
+  for (std::size_t number = 0; number < blocks.size(); ++number) {
+    const AttentionSpec& spec = blocks[number].attention;
+    if (!spec.relative_bias) continue;
+    if (first == nullptr) first = &spec;
+    if (spec.relative_bias == first->relative_bias && spec.heads == first->heads) continue;
+    refuse("blocks[" + std::to_string(number) + "].attention.relative_bias",
+           "or the heads beside it are not those of an earlier block, expected one table for all blocks");
+  }
+}
+
 AttentionSpec checked_attention(const std::string& field, AttentionSpec spec, std::int64_t width) {
   check_least(1, field + ".heads", spec.heads);
   check_least(0, field + ".key_value_heads", spec.key_value_heads);
@@ -79,6 +106,7 @@ AttentionSpec checked_attention(const std::string& field, AttentionSpec spec, st
   if (spec.softcap != 0 && !std::isnormal(spec.softcap)) {
     refuse(field + ".softcap", "is " + ops::text_of(spec.softcap) + ", expected 0 or a normal number");
   }
+  check_relative_bias(field, spec);
   check_enum(field + ".merge", spec.merge, Merge::gated_by_element);
   if (spec.rotary.dims != 0) {
     ops::check_rotary_spec(std::string(kNetworkName) + ": " + field + ".rotary", spec.rotary, spec.head_dim);
@@ -138,6 +166,7 @@ NetworkSpec checked(const NetworkSpec& given) {
       refuse(field + ".parallel", "is true, expected no norm of a sum with it");
     }
   }
+  check_shared(spec.blocks);
   return spec;
 }
 

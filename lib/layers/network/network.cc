@@ -132,8 +132,10 @@ void Network::check_shards(const SavedState& saved) const {
   const RowShards* const shards = saved.attention().shards();
   if (shards == nullptr) return;
   for (std::size_t number = 0; number < state_->spec.blocks.size(); ++number) {
-    if (!state_->spec.blocks[number].attention.sinks) continue;
-    ops::fail(layers::kNetworkName, "saved names shards, expected none: blocks[", number, "] has sinks");
+    const AttentionSpec& attention = state_->spec.blocks[number].attention;
+    if (!attention.sinks && !attention.relative_bias) continue;
+    ops::fail(layers::kNetworkName, "saved names shards, expected none: blocks[", number, "] has ",
+              attention.sinks ? "sinks" : "a relative bias");
   }
   if (state_->turns && shards->count() < shards->options().shards) {
     ops::fail(layers::kNetworkName, "saved names ", shards->count(), " shards, expected all ", shards->options().shards,

@@ -10,6 +10,7 @@
 #include "headlight/layers/network_spec.h"
 #include "layers/network/operation.h"
 #include "layers/network/parameters.h"
+#include "ops/attention_backward/operands.h"
 
 namespace headlight::layers {
 
@@ -237,10 +238,16 @@ class HeadsOperation final : public Operation {
 // out = attention of query, key and value, each of whole heads. Tokens see those of their own sequence.
 class AttentionOperation final : public Operation {
  public:
-  // `spec` has every size set. `block` is that whose heads callers may ask for.
-  AttentionOperation(const AttentionSpec& spec, std::int64_t block, VectorParameter* sinks, const DropoutPlace& dropout,
-                     const Slice& query_key_value, const Slice& out)
-      : Operation(out, {query_key_value}, -1), spec_(spec), block_(block), sinks_(sinks), dropout_(dropout) {}
+  // Parameters beside the projections, null where there are none.
+  struct Own {
+    VectorParameter* sinks;
+    MatrixParameter* relative_bias;
+  };
+  // `spec` has every size set. `block` is that whose heads callers may ask for. `bias` is what a RelativeBiasOperation
+  // made of the table, where there is one.
+  AttentionOperation(const AttentionSpec& spec, std::int64_t block, const Own& own, const DropoutPlace& dropout,
+                     const Slice& query_key_value, const Slice& bias, const Slice& out)
+      : Operation(out, {query_key_value, bias}, -1), spec_(spec), block_(block), own_(own), dropout_(dropout) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
@@ -249,6 +256,7 @@ class AttentionOperation final : public Operation {
   // Log-sum-exp [1, H, N], and what the attention keeps for itself.
   [[nodiscard]] std::size_t kept_bytes(const GraphCall& call) const override;
   [[nodiscard]] bool goes_by_rows() const noexcept override { return false; }
+  [[nodiscard]] bool has_gradient(std::size_t number) const noexcept override { return number == 0; }
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     return {.attention = &spec_, .dropout = dropout_.probability};
   }
@@ -271,9 +279,12 @@ class AttentionOperation final : public Operation {
   };
   [[nodiscard]] Kept kept(const GraphCall& call, const AttentionOptions& options) const;
 
+  void differentiate_bias(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
+                          const AttentionOptions& options);
+
   AttentionSpec spec_;
   std::int64_t block_;
-  VectorParameter* sinks_;
+  Own own_;
   DropoutPlace dropout_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "layers/network/operations.h"
+#include "layers/network/relative_bias.h"
 #include "layers/transformer_training_steps.h"
 
 namespace headlight::layers {
@@ -104,6 +105,18 @@ Slice Parts::angles(const RotarySpec& spec, std::int64_t head_dim) {
   return made;
 }
 
+const Parts::RelativeBias& Parts::relative_bias(const AttentionSpec& spec) {
+  RelativeBias& made = relative_bias_;
+  if (made.table != nullptr) return made;
+  graph_.parameters().begin_turn(0);
+  made.table =
+      &graph_.parameters().add_matrix(spec.heads, {{"relative_bias.weight", {0, spec.relative_bias.buckets}}}, true);
+  graph_.parameters().begin_turn(turn_);
+  made.value = graph_.operations().add_value(RelativeBiasOperation::columns(spec.heads));
+  graph_.add<RelativeBiasOperation>(spec.relative_bias, *made.table, made.value);
+  return made;
+}
+
 // [query | key | value] as attention reads them.
 Slice Parts::heads(const std::string& name, const AttentionSpec& spec, MatrixParameter& projection, const Slice& x) {
   const auto of = [&](const char* part, std::int64_t count, const NormSpec& norm) {
@@ -150,8 +163,10 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
   if (spec.merge == Merge::concatenate) {
     handed_on = {.from = &projection.matrix, .to = &output.matrix, .in_training = true, .gradient = true};
   }
+  const RelativeBias bias = spec.relative_bias ? relative_bias(spec) : RelativeBias();
   const Slice joined = graph_.operations().add_value(of_query, handed_on);
-  graph_.add<AttentionOperation>(spec, part_, sinks, dropout(kSelfAttention), projected, joined);
+  graph_.add<AttentionOperation>(spec, part_, AttentionOperation::Own{sinks, bias.table}, dropout(kSelfAttention),
+                                 projected, bias.value, joined);
   const Slice merged = merge(name, spec, x, joined);
   const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<ProductOperation>(output, output_bias, merged,

@@ -55,6 +55,12 @@ class Parts {
 
   // Those that heads are turned by: computed for the first block that asks for them, and for all others.
   [[nodiscard]] Slice angles(const RotarySpec& spec, std::int64_t head_dim);
+  // What a table makes of distances: for the first block that asks for it, and for all others, which ask for the same.
+  struct RelativeBias {
+    MatrixParameter* table = nullptr;
+    Slice value;
+  };
+  [[nodiscard]] const RelativeBias& relative_bias(const AttentionSpec& spec);
   struct NormParameters {
     VectorParameter* weight = nullptr;
     VectorParameter* bias = nullptr;
@@ -76,6 +82,7 @@ class Parts {
   std::uint32_t part_ = 0;
   int turn_ = 0;  // of products' parameters
   std::vector<Angles> angles_;
+  RelativeBias relative_bias_;
   MatrixParameter* words_ = nullptr;  // the table
 };
 

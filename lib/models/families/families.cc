@@ -8,8 +8,7 @@
 namespace headlight::models {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNotRead{{
-    {"mpnet", "its scores have buckets of relative positions (relative_attention_num_buckets), which are not built"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNotRead{{
     {"deberta", "its scores have terms of relative positions, which are not built"},
     {"deberta-v2", "its scores have terms of relative positions, which are not built"},
     {"t5", "its scores have buckets of relative positions, which are not built"},
@@ -19,7 +18,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNotRead{
 
 std::span<const Family> families() noexcept {
   static const std::array kAll{kDistilBert, kRoberta, kXlmRoberta, kCamembert, kModernBert, kNomicBert,
-                               kGemma3Text, kQwen3,   kEuroBert,   kNew,       kGte};
+                               kGemma3Text, kQwen3,   kEuroBert,   kNew,       kGte,        kMpnet};
   return kAll;
 }
 

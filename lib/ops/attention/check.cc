@@ -135,7 +135,7 @@ Inputs check_inputs(std::string_view operation, const Input& query, const Input&
   }
   if (options.bias) {
     check_broadcast(operation, "bias", options.bias.shape, sizes);
-    check_view(operation, "bias", options.bias);
+    check_view(operation, "bias", ascending(options.bias));
   }
   return inputs;
 }
@@ -163,7 +163,8 @@ void check_other_places(std::string_view operation, const Inputs& inputs, const 
   std::array<NamedExtent, 5> read = {
       {{"query", inputs.query}, {"key", inputs.key}, {"value", inputs.value}, {"mask", {}}, {"bias", {}}}};
   if (options.mask) read[3].extent = check_view(operation, "mask", options.mask->entries);
-  if (options.bias) read[4].extent = check_view(operation, "bias", options.bias);
+  const View<const float, 4> bias = ascending(options.bias);
+  if (bias) read[4].extent = check_view(operation, "bias", bias);
   const bool any_list = has_lists(options);
   for (const NamedExtent& output : outputs) {
     if (output.extent.begin == output.extent.end) continue;

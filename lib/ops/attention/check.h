@@ -39,6 +39,22 @@ struct AttentionSizes {
          probabilities.own_keys || !probabilities.rows.empty();
 }
 
+// The same elements, walked along each axis in the direction of ascending addresses: a bias may run backwards.
+[[nodiscard]] inline View<const float, 4> ascending(View<const float, 4> view) noexcept {
+  for (std::size_t axis = 0; axis < view.shape.size(); ++axis) {
+    if (view.strides[axis] >= 0 || view.shape[axis] < 1) continue;
+    std::int64_t reach = 0;
+    const bool fits = view.strides[axis] != INT64_MIN &&
+                      !__builtin_mul_overflow(view.shape[axis] - 1, view.strides[axis], &reach) &&
+                      !__builtin_mul_overflow(reach, static_cast<std::int64_t>(sizeof(float)), &reach);
+    if (!fits) continue;  // refused as it is
+    view.data = reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(view.data) +
+                                               static_cast<std::uintptr_t>(reach));
+    view.strides[axis] = -view.strides[axis];
+  }
+  return view;
+}
+
 struct NamedExtent {
   std::string_view name;
   Extent extent;

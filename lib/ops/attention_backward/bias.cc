@@ -42,15 +42,12 @@ struct BiasSums {
   }
 };
 
-// All tiles of one head of one sequence that lie within the unit's rows and keys.
-void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::int64_t sample, std::int64_t head,
-              const AttentionSequence& sequence) noexcept {
+// add(tile, first row, first key), both counted in the tensors, for all tiles of one head of one sequence that have
+// some of those rows and keys of the sequence.
+template <class Add>
+void for_each_tile(const BackwardCall& call, int worker, std::int64_t sample, std::int64_t head,
+                   const AttentionSequence& sequence, const Range& rows, const Range& keys, const Add& add) noexcept {
   const BackwardPlan& plan = call.plan;
-  const auto within = [](Range range, std::int64_t first, std::int64_t count) {
-    return Range{std::max<std::int64_t>(range.first - first, 0), std::min(range.last - first, count)};
-  };
-  const Range rows = within(unit.rows, sequence.first_query, sequence.queries);
-  const Range keys = within(unit.keys, sequence.first_key, sequence.keys);
   if (rows.first >= rows.last) return;
   // Dropout counts keys by four: up to three of those before may come along.
   for (std::int64_t key = keys.first / 4 * 4; key < keys.last; key += plan.key_block) {
@@ -63,9 +60,22 @@ void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::i
       if (runtime::is_cancelled()) return;
       if (!block.take_rows(head, row, std::min(plan.query_block, last - row))) continue;
       call.backward.products.float_score_gradients(block.tile());
-      unit.add(block.tile(), sequence.first_query + row, sequence.first_key + key);
+      add(block.tile(), sequence.first_query + row, sequence.first_key + key);
     }
   }
+}
+
+// Those that lie within the unit's rows and keys.
+void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::int64_t sample, std::int64_t head,
+              const AttentionSequence& sequence) noexcept {
+  const auto within = [](Range range, std::int64_t first, std::int64_t count) {
+    return Range{std::max<std::int64_t>(range.first - first, 0), std::min(range.last - first, count)};
+  };
+  for_each_tile(call, worker, sample, head, sequence, within(unit.rows, sequence.first_query, sequence.queries),
+                within(unit.keys, sequence.first_key, sequence.keys),
+                [&](const kernels::BackwardTile& tile, std::int64_t first_row, std::int64_t first_key) {
+                  unit.add(tile, first_row, first_key);
+                });
 }
 
 void give_sums(const BackwardCall& call, const BiasSums& unit, std::int64_t sample, std::int64_t head, bool full_rows,
@@ -113,6 +123,27 @@ void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept {
       }
     }
     give_sums(call, unit, sample, head, full_rows, full_keys);
+  });
+}
+
+void differentiate_distances(Engine& engine, const BackwardCall& call) noexcept {
+  const AttentionSizes& sizes = call.sizes;
+  runtime::parallel_for(engine, sizes.query_heads, call.plan.workers, [&](std::int64_t head, int worker) {
+    float* const sums = &call.distances(head, 0);
+    std::fill_n(sums, call.distances.extent(1), 0.0f);
+    const auto add = [&](const kernels::BackwardTile& tile, std::int64_t first_row, std::int64_t first_key) {
+      for (std::int64_t r = 0; r < tile.rows; ++r) {
+        const float* const gradients = tile.score_gradients + r * tile.stride;
+        float* const to = sums + (first_key - (first_row + r) + sizes.query_length - 1);
+        for (std::int64_t j = 0; j < tile.keys; ++j) to[j] += gradients[j];
+      }
+    };
+    for (std::int64_t b = 0; b < sizes.batch; ++b) {
+      for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
+        const AttentionSequence sequence = call.sequences(b, s);
+        for_each_tile(call, worker, b, head, sequence, {0, sequence.queries}, {0, sequence.keys}, add);
+      }
+    }
   });
 }
 

@@ -10,4 +10,9 @@ namespace headlight::ops {
 // and works out all score gradients that go into them, in ascending order.
 void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept;
 
+// The gradient of a bias that tells distances alone, bias(b, h, i, j) = table(h, j − i + Lq − 1): dS summed over
+// samples and all pairs of a distance, to call.distances [Hq, Lq + Lk − 1]. A unit is a head, whose pairs are added in
+// ascending order of keys, and then of rows.
+void differentiate_distances(Engine& engine, const BackwardCall& call) noexcept;
+
 }  // namespace headlight::ops

@@ -32,7 +32,8 @@ struct BackwardCall {
   kernels::AttentionDropout dropout;
   HeadNumbers heads;
   std::byte* scratch;
-  float* deltas;       // [B · Hq · Lq]
+  float* deltas;             // [B · Hq · Lq]
+  View<float, 2> distances;  // where their gradient is asked for: differentiate_distances()
   float* narrow_sums;  // of a query gradient of 16 bits: [B · Hq · Lq][padded head_dim]; null where it is of floats
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }

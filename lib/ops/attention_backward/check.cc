@@ -38,19 +38,19 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
   check_shape(operation, "out_gradient", out_gradient.shape, rows, "[B, Lq, Hq, Dv]");
   if (gradients.bias && !options.bias) fail(operation, "gradients.bias given without options.bias");
 
+  const View<const float, 4> bias = ascending(options.bias);
   std::array<NamedExtent, 9> inputs = {
       {{"query", check_view(operation, "query", query)},
        {"key", check_view(operation, "key", key)},
        {"value", check_view(operation, "value", value)},
        {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
        {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
-       {"bias", check_view(operation, "bias", options.bias)},
+       {"bias", check_view(operation, "bias", bias)},
        {},
        {"out", check_view(operation, "out", out)},
        {"log_sum_exp_gradient", check_view(operation, "log_sum_exp_gradient", log_sum_exp_gradient)}}};
   if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
   const bool with_lists = has_lists(options);
-  const View<const float, 4> bias = options.bias;
   const MutableTypedView<4> bias_gradient = gradients.bias;
   struct Gradient {
     std::string_view name;

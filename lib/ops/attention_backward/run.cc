@@ -284,7 +284,7 @@ void differentiate_sinks(Engine& engine, const BackwardCall& call) noexcept {
 void differentiate_laid(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
                         const TypedAttentionGradients& gradients, const AttentionOptions& options,
                         const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
-                        const kernels::AttentionBackwardKernels& backward) {
+                        const kernels::AttentionBackwardKernels& backward, View<float, 2> distances) {
   BackwardCall call{.operands = operands,
                     .keys = {operands.key, operands.value},
                     .gradients = gradients,
@@ -300,6 +300,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .heads = {.all = sizes.query_heads},
                     .scratch = nullptr,
                     .deltas = nullptr,
+                    .distances = distances,
                     .narrow_sums = nullptr};
   set_scale(call);
   const runtime::Scratch scratch(engine, call.plan.bytes(), operation);
@@ -314,6 +315,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
   if (call.narrow_sums != nullptr) round_query_gradient(engine, call);
   if (gradients.bias) differentiate_bias(engine, call);
   if (gradients.sinks) differentiate_sinks(engine, call);
+  if (distances) differentiate_distances(engine, call);
 }
 
 }  // namespace
@@ -342,9 +344,9 @@ void round_query_gradient(Engine& engine, const BackwardCall& call) noexcept {
 void differentiate(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
                    const TypedAttentionGradients& gradients, const AttentionOptions& options,
                    const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
-                   const kernels::AttentionBackwardKernels& backward) {
+                   const kernels::AttentionBackwardKernels& backward, View<float, 2> distances) {
   if (!has_empty_views(sizes)) {
-    return differentiate_laid(engine, operation, operands, gradients, options, sizes, kernels, backward);
+    return differentiate_laid(engine, operation, operands, gradients, options, sizes, kernels, backward, distances);
   }
   float anywhere;
   AttentionBackwardOperands laid = operands;
@@ -353,7 +355,7 @@ void differentiate(Engine& engine, std::string_view operation, const AttentionBa
   for (MutableTypedView<4>* const view : {&to.query, &to.key, &to.value}) {
     if (*view) lay_empty_views(anywhere, *view);
   }
-  differentiate_laid(engine, operation, laid, to, options, sizes, kernels, backward);
+  differentiate_laid(engine, operation, laid, to, options, sizes, kernels, backward, distances);
 }
 
 }  // namespace headlight::ops

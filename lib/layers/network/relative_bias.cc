@@ -1,0 +1,60 @@
+#include "layers/network/relative_bias.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace headlight::layers {
+
+// Half of the buckets are of keys behind the query. Of each half, half are of one distance each, the others grow with
+// its logarithm up to max_distance. (Raffel et al. 2020, mesh_tensorflow's _relative_position_bucket())
+std::int64_t bucket_of(const RelativeBiasSpec& spec, std::int64_t distance) noexcept {
+  const std::int64_t half = spec.buckets / 2, exact = half / 2;
+  const std::int64_t first = distance > 0 ? half : 0, away = std::abs(distance);
+  if (away < exact) return first + away;
+  if (away >= spec.max_distance) return first + half - 1;
+  const double along = std::log(static_cast<double>(away) / static_cast<double>(exact)) /
+                       std::log(static_cast<double>(spec.max_distance) / static_cast<double>(exact));
+  const auto step = static_cast<std::int64_t>(along * static_cast<double>(half - exact));
+  return first + std::min(exact + step, half - 1);
+}
+
+View<float, 2> RelativeBiasOperation::by_distance(const View<float, 2>& y) noexcept {
+  return {y.data, {y.extent(1) / 2, 2 * y.extent(0) - 1}};
+}
+
+View<const float, 4> RelativeBiasOperation::as_bias(const View<float, 2>& y) noexcept {
+  const View<float, 2> by_distance = RelativeBiasOperation::by_distance(y);
+  const std::int64_t tokens = y.extent(0);
+  return {by_distance.data + tokens - 1, {1, by_distance.extent(0), tokens, tokens}, {0, by_distance.stride(0), -1, 1}};
+}
+
+void RelativeBiasOperation::forward(const GraphCall& call, const RowRange& rows) const {
+  if (rows.count == 0) return;
+  const View<float, 2> biases = by_distance(call.floats(output(), rows));
+  const std::int64_t heads = biases.extent(0), last = rows.count - 1;
+  // Behind the last head there is room for a row of the table.
+  float* const row = biases.data + heads * biases.extent(1);
+  std::int64_t read = -1;
+  for (std::int64_t distance = -last; distance <= last; ++distance) {
+    const std::int64_t bucket = bucket_of(spec_, distance);
+    if (bucket != read) table_.matrix.read({bucket, 1}, row);
+    read = bucket;
+    for (std::int64_t h = 0; h < heads; ++h) biases(h, last + distance) = row[h];
+  }
+}
+
+void add_bucket_gradients(const RelativeBiasSpec& spec, View<const float, 2> by_distance, MatrixParameter& table) {
+  const View<float, 2> to = table.matrix.gradient();
+  const std::int64_t count = by_distance.extent(1), last = count / 2;
+  for (std::int64_t h = 0; h < by_distance.extent(0); ++h) {
+    for (std::int64_t n = 0; n < count;) {
+      const std::int64_t bucket = bucket_of(spec, n - last);
+      double sum = 0;
+      while (n < count && bucket_of(spec, n - last) == bucket) sum += static_cast<double>(by_distance(h, n++));
+      to(bucket, h) += static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace headlight::layers

@@ -1,0 +1,50 @@
+// A bias by the distance between tokens, one table for all blocks of a network.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headlight/attention.h"
+#include "headlight/layers/network_spec.h"
+#include "layers/network/operation.h"
+#include "layers/network/parameters.h"
+
+namespace headlight::layers {
+
+// Which row of the table a key at that distance behind the query has: j − i, negative in front of it.
+[[nodiscard]] std::int64_t bucket_of(const RelativeBiasSpec& spec, std::int64_t distance) noexcept;
+
+// What the table makes of all distances within N tokens: y [N, 2 H], whose memory holds one row for each head, at once
+// behind the other, of which number N − 1 + (j − i) is the bias of that distance. So it grows with the tokens alone,
+// and sequences that lie side by side read the same numbers.
+class RelativeBiasOperation final : public Operation {
+ public:
+  RelativeBiasOperation(const RelativeBiasSpec& spec, const MatrixParameter& table, const Slice& y)
+      : Operation(y, {}, -1), spec_(spec), table_(table) {}
+
+  // The columns of y.
+  [[nodiscard]] static std::int64_t columns(std::int64_t heads) noexcept { return 2 * heads; }
+  // Those rows as [H, 2 N − 1], and as the bias of an attention over all tokens.
+  [[nodiscard]] static View<float, 2> by_distance(const View<float, 2>& y) noexcept;
+  [[nodiscard]] static View<const float, 4> as_bias(const View<float, 2>& y) noexcept;
+
+  void forward(const GraphCall& call, const RowRange& rows) const override;
+  // The gradient of the table is added to by who attends with it.
+  void backward(const GraphCall&, const RowRange&) override {}
+  [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
+  [[nodiscard]] bool goes_by_rows() const noexcept override { return false; }
+
+ private:
+  RelativeBiasSpec spec_;
+  const MatrixParameter& table_;
+};
+
+// The memory of gradients by distance, of an attention with such a bias over so many tokens.
+[[nodiscard]] inline std::size_t distance_bytes(const AttentionSpec& spec, std::int64_t tokens) noexcept {
+  return static_cast<std::size_t>(spec.heads) * static_cast<std::size_t>(2 * tokens - 1) * sizeof(float);
+}
+
+// Adds gradients by distance [H, 2 N − 1] to that of the table.
+void add_bucket_gradients(const RelativeBiasSpec& spec, View<const float, 2> by_distance, MatrixParameter& table);
+
+}  // namespace headlight::layers
