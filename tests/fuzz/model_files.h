@@ -76,7 +76,7 @@ inline void load_sound(const models::Family& family) {
 // Loading takes no more memory than so many times the files, for the trees and tables of a vocabulary, and what the
 // sound weights' network, an engine's scratch memory and the tables of single characters take.
 inline models::TextEncoder load_within(const std::vector<models::FileInMemory>& files) {
-  constexpr std::size_t kTimes = 16, kBeside = std::size_t{2} << 20;
+  constexpr std::size_t kTimes = 16, kBeside = std::size_t{1} << 20;
   std::size_t bytes = 0;
   for (const models::FileInMemory& file : files) bytes += file.bytes.size();
   const test::HeapLimit limit(kTimes * bytes + kBeside);
