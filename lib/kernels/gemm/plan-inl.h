@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/finish-inl.h"
 #include "kernels/gemm/kernels.h"
 #include "kernels/gemm/pack-inl.h"
 #include "kernels/gemm/tile-inl.h"
@@ -65,8 +66,9 @@ struct Plan {
     const std::int64_t widest = smaller(round_up(block.columns, kLanes), kGemmPanelWidth);
     const std::int64_t last = round_up(block.columns % kGemmPanelWidth, kLanes);
     panel = needs_none ? 0 : round_up(steps * (takes_all ? widest : last), kFloatsOfLine);
-    sums_in_c =
-        block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f && block.epilogue.residual != block.c;
+    // What an epilogue reads again waits for lines of C, in no cache perhaps: of one block of K it reads the stack.
+    sums_in_c = block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f &&
+                block.epilogue.residual != block.c && (is_plain(block.epilogue) || block.depth > numbers.longest);
     sums = block.depth > numbers.longest ? block.rows * sums_stride(block) : 0;
     packs_a = !numbers.rounds_a && block.a_depth_stride != 1;
     rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step * numbers.steps_of_word) : 0;
