@@ -103,7 +103,7 @@ BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine,
     if (buffers_[buffer].is_narrow && type == NumberType::float32) continue;
     floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type));
   }
-  return lay_out(list, floats, tokens);
+  return lay_out(floats, tokens, list.rows_at_once(tokens, engine));
 }
 
 BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& training, NumberType activations,
@@ -116,17 +116,17 @@ BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& t
     std::int64_t& most = floats[static_cast<std::size_t>(values_[number].buffer)];
     most = std::max(most, row_floats(value.columns, type_in_training(value, activations)));
   }
-  return lay_out(list, floats, tokens);
+  return lay_out(floats, tokens, list.rows_at_once(tokens));
 }
 
-BufferPlaces BufferPlan::lay_out(const OperationList& list, const Floats& floats, std::int64_t tokens) const noexcept {
+BufferPlaces BufferPlan::lay_out(const Floats& floats, std::int64_t tokens, std::int64_t at_once) const noexcept {
   BufferPlaces places;
   runtime::ScratchLayout throughout, within_runs, outside_runs;
   for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
     const bool is_local = buffers_[buffer].is_local;
     runtime::ScratchLayout& layout = is_local ? within_runs : buffers_[buffer].is_apart ? outside_runs : throughout;
     places.first[buffer] = layout.bytes();
-    layout.add<float>(is_local ? list.rows_at_once(tokens) : tokens, floats[buffer]);
+    layout.add<float>(is_local ? at_once : tokens, floats[buffer]);
   }
   places.throughout = throughout.bytes();
   places.within_runs = within_runs.bytes();

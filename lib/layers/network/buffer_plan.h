@@ -46,8 +46,8 @@ class BufferPlan {
 
   // `floats` of a row of each.
   using Floats = std::array<std::int64_t, BufferPlaces::kMost>;
-  [[nodiscard]] BufferPlaces lay_out(const OperationList& list, const Floats& floats,
-                                     std::int64_t tokens) const noexcept;
+  // Of runs so many rows at once.
+  [[nodiscard]] BufferPlaces lay_out(const Floats& floats, std::int64_t tokens, std::int64_t at_once) const noexcept;
 
   void find_output_chain(const OperationList& list);
   void place_output(const OperationList& list, int operation);

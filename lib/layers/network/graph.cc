@@ -27,7 +27,9 @@ void Graph::for_each_stretch(const OperationRange& some, Function function) cons
 }
 
 void Graph::run_forward(GraphCall call, const OperationRange& some) const {
-  const std::int64_t tokens = call.tokens(), at_once = rows_at_once(tokens);
+  const std::int64_t tokens = call.tokens();
+  const std::int64_t at_once =
+      call.is_training() ? rows_at_once(tokens) : operations_.rows_at_once(tokens, call.engine());
   for_each_stretch(some, [&](const OperationRange& stretch, bool is_run) {
     const BufferPlaces& places = call.places();
     const runtime::Scratch memory(call.engine(), is_run ? places.within_runs : places.outside_runs, name());
@@ -56,8 +58,9 @@ void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hi
 }
 
 template <class Function>
-void Graph::for_each_size(const OperationRange& some, bool is_run, std::int64_t tokens, Function function) const {
-  const std::int64_t at_once = rows_at_once(tokens);
+void Graph::for_each_size(const OperationRange& some, bool is_run, const Engine& engine, std::int64_t tokens,
+                          Function function) const {
+  const std::int64_t at_once = operations_.rows_at_once(tokens, engine);
   for (int number = some.first; number < some.end; ++number) {
     function(operations_[number], is_run ? at_once : tokens);
     if (is_run && at_once > 0 && tokens % at_once != 0) function(operations_[number], tokens % at_once);
@@ -69,7 +72,7 @@ std::size_t Graph::workspace_bytes(const Engine& engine, std::int64_t tokens) co
   std::size_t most = 0;
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     std::size_t inner = 0;
-    for_each_size(some, is_run, tokens, [&](const Operation& operation, std::int64_t rows) {
+    for_each_size(some, is_run, engine, tokens, [&](const Operation& operation, std::int64_t rows) {
       inner = std::max(inner, operation.workspace_bytes(engine, rows));
     });
     most = std::max(most, (is_run ? places.within_runs : places.outside_runs) + inner);
@@ -83,7 +86,7 @@ void Graph::reserve(Engine& engine, std::int64_t tokens) const {
   const runtime::Scratch throughout(engine, places.throughout, name());
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
-    for_each_size(some, is_run, tokens,
+    for_each_size(some, is_run, engine, tokens,
                   [&](const Operation& operation, std::int64_t rows) { operation.reserve(engine, rows); });
   });
 }

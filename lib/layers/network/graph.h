@@ -74,7 +74,8 @@ class Graph {
   void for_each_stretch(const OperationRange& some, Function function) const;
   // Calls function(operation, rows) for each number of rows that it will be run for.
   template <class Function>
-  void for_each_size(const OperationRange& some, bool is_run, std::int64_t tokens, Function function) const;
+  void for_each_size(const OperationRange& some, bool is_run, const Engine& engine, std::int64_t tokens,
+                     Function function) const;
   void run_forward(GraphCall call, const OperationRange& some) const;
   [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
   [[nodiscard]] std::size_t kept_bytes(Engine& engine, const EncoderInput& input, std::int64_t tokens,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layers/feed_forward_rows.h"
+#include "ops/gemm/split.h"
 
 namespace headlight::layers {
 
@@ -133,6 +134,10 @@ int OperationList::end_of_use(const Value& value) const noexcept {
 
 std::int64_t OperationList::rows_at_once(std::int64_t tokens) const noexcept {
   return layers::rows_at_once(tokens, widest_in_pieces_);
+}
+
+std::int64_t OperationList::rows_at_once(std::int64_t tokens, const Engine& engine) const noexcept {
+  return std::min(rows_at_once(tokens), engine.threads() * ops::gemm_rows_of_worker(engine));
 }
 
 }  // namespace headlight::layers

@@ -134,7 +134,7 @@ Slice Parts::heads(const std::string& name, const AttentionSpec& spec, MatrixPar
   return y;
 }
 
-Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& added) {
+Parts::Projected Parts::project(const std::string& name, const AttentionSpec& spec, const Slice& x) {
   const std::int64_t of_query = spec.heads * spec.head_dim, of_key = spec.key_value_heads * spec.head_dim;
   MatrixParameter& projection =
       graph_.parameters().add_matrix(x.columns, side_by_side({{name + ".query.weight", {0, of_query}, spec.orthogonal},
@@ -151,7 +151,13 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
   Slice projected = graph_.operations().add_value(of_query + 2 * of_key, handed_on);
   graph_.add<ProductOperation>(projection, projection_bias, x, ProductOperation::Epilogue(), projected);
   if (changes) projected = heads(name, spec, projection, projected);
+  return {projected, &projection};
+}
 
+// Its last product begins a run of rows that the block ends.
+Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const Projected& projected, const Slice& x,
+                       const Slice& added) {
+  const std::int64_t of_query = spec.heads * spec.head_dim;
   VectorParameter* const sinks =
       spec.sinks ? &graph_.parameters().add_vector({{name + ".sinks", {0, spec.heads}}}, 0.0f) : nullptr;
   const bool is_sum = spec.merge != Merge::concatenate && !MergeOperation::gates(spec.merge);
@@ -159,15 +165,16 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
       graph_.parameters().add_matrix(is_sum ? spec.head_dim : of_query, {{name + ".output.weight", {0, x.columns}}});
   VectorParameter* const output_bias = bias(output, spec.output_bias);
   // Other merges compute with the heads.
-  handed_on = {};
+  HandedOn handed_on;
   if (spec.merge == Merge::concatenate) {
-    handed_on = {.from = &projection.matrix, .to = &output.matrix, .in_training = true, .gradient = true};
+    handed_on = {.from = &projected.by->matrix, .to = &output.matrix, .in_training = true, .gradient = true};
   }
   const RelativeBias bias = spec.relative_bias ? relative_bias(spec) : RelativeBias();
   const Slice joined = graph_.operations().add_value(of_query, handed_on);
   graph_.add<AttentionOperation>(spec, part_, AttentionOperation::Own{sinks, bias.table}, dropout(kSelfAttention),
-                                 projected, bias.value, joined);
+                                 projected.heads, bias.value, joined);
   const Slice merged = merge(name, spec, x, joined);
+  graph_.operations().begin_rows();
   const Slice y = graph_.operations().add_value(x.columns);
   graph_.add<ProductOperation>(output, output_bias, merged,
                                ProductOperation::Epilogue{.dropout = dropout(kSelfOutput), .residual = added}, y);
@@ -243,26 +250,25 @@ Slice Parts::residual(const std::string& name, const ResidualSpec& spec, const S
 
 Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& x) {
   const std::string of_attention = name + ".attention", of_rows = name + ".feed_forward";
+  Projected heads;
   const auto attend = [&](const Slice& in, const Slice& added) {
-    return attention(of_attention, spec.attention, in, added);
+    return attention(of_attention, spec.attention, heads, in, added);
   };
   const auto feed = [&](const Slice& in, const Slice& added) {
     return feed_forward(of_rows, spec.feed_forward, in, added);
   };
   const ResidualSpec& first = spec.attention_residual;
   const ResidualSpec& second = spec.feed_forward_residual;
-  if (spec.parallel) {
-    const Slice for_attention = norm(of_attention + ".before", first.before, x);
-    const Slice for_rows = norm(of_rows + ".before", second.before, x);
-    const Slice attended = residual(of_attention, first, x, for_attention, attend);
-    graph_.operations().begin_rows();
-    const Slice y = residual(of_rows, second, attended, for_rows, feed);
-    graph_.operations().end_rows();
-    return y;
-  }
-  const Slice attended = residual(of_attention, first, x, norm(of_attention + ".before", first.before, x), attend);
+  // Of all tokens, so before the run.
+  if (spec.attention.rotary.dims > 0) static_cast<void>(angles(spec.attention.rotary, spec.attention.head_dim));
   graph_.operations().begin_rows();
-  const Slice y = residual(of_rows, second, attended, norm(of_rows + ".before", second.before, attended), feed);
+  const Slice for_attention = norm(of_attention + ".before", first.before, x);
+  Slice for_rows = spec.parallel ? norm(of_rows + ".before", second.before, x) : Slice();
+  heads = project(of_attention, spec.attention, for_attention);
+  graph_.operations().end_rows();
+  const Slice attended = residual(of_attention, first, x, for_attention, attend);
+  if (!spec.parallel) for_rows = norm(of_rows + ".before", second.before, attended);
+  const Slice y = residual(of_rows, second, attended, for_rows, feed);
   graph_.operations().end_rows();
   return y;
 }

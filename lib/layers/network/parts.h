@@ -45,7 +45,14 @@ class Parts {
   template <class Part>
   [[nodiscard]] Slice residual(const std::string& name, const ResidualSpec& spec, const Slice& x,
                                const Slice& normalized, const Part& part);
-  [[nodiscard]] Slice attention(const std::string& name, const AttentionSpec& spec, const Slice& x, const Slice& added);
+  // [query | key | value] of x as attention reads them, and the weight that makes them.
+  struct Projected {
+    Slice heads;
+    MatrixParameter* by = nullptr;
+  };
+  [[nodiscard]] Projected project(const std::string& name, const AttentionSpec& spec, const Slice& x);
+  [[nodiscard]] Slice attention(const std::string& name, const AttentionSpec& spec, const Projected& projected,
+                                const Slice& x, const Slice& added);
   [[nodiscard]] Slice heads(const std::string& name, const AttentionSpec& spec, MatrixParameter& projection,
                             const Slice& x);
   // What the last product takes of the heads that x was attended to with.

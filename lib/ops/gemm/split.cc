@@ -56,6 +56,15 @@ bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock&
          !is_worth_a_copy;
 }
 
+std::int64_t gemm_rows_of_worker(const Engine& engine) noexcept {
+  std::int64_t most = 0;
+  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
+    const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
+    most = std::max(most, kernels.tile_rows * tiles_per_block(kernels, 0));
+  }
+  return most;
+}
+
 GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
                      PackB pack_b) noexcept {
   const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);

@@ -48,6 +48,9 @@ enum class PackB : std::uint8_t {
   by_block             // each block of rows packs a panel at a time: less memory, more work
 };
 
+// Rows that a worker takes with all columns of B, at most, whatever the types.
+[[nodiscard]] std::int64_t gemm_rows_of_worker(const Engine& engine) noexcept;
+
 // Of `product` the sizes and the layout of B count; no pointer is looked at.
 [[nodiscard]] GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
                                    PackB pack_b = PackB::once_where_it_pays) noexcept;
