@@ -3,7 +3,7 @@
 Suites and names are those of the programs beside this folder: the report of tools/bench puts the rows together by them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,11 @@ class Family:
     causal: bool = False
     reach: int = -1
     full_layers: int = 0
+    whole: bool = True
+
+    def cut(self, layers):
+        """The first so many of its layers, of which as large a share sees everything."""
+        return replace(self, layers=layers, full_layers=round(self.full_layers * layers / self.layers), whole=False)
 
     def windowed(self, tokens):
         """Whether a window hides anything in that many tokens."""
@@ -151,7 +156,8 @@ class FamilyEncoder:
     @property
     def name(self):
         kind = "" if self.type == "float32" else f"{self.type}/"
-        return f"{self.family.name}/{kind}{self.batch}x{self.tokens}"
+        depth = "" if self.family.whole else f"/layers{self.family.layers}"
+        return f"{self.family.name}/{kind}{self.batch}x{self.tokens}{depth}"
 
     @property
     def operations(self):
@@ -229,7 +235,8 @@ def decode(name, **options):
     return Attention(name, 1, 8192, heads=32, head_dim=128, suite="decode", **options)
 
 
-def all_cases():
+def all_cases(layers=0):
+    """`layers`: of each family, its first so many; 0: all."""
     yield Gemm(256, 256, 256, quick=True)
     for size in (512, 1024, 2048):
         yield Gemm(size, size, size)
@@ -285,7 +292,7 @@ def all_cases():
         for batch, tokens in ((1, 8), (1, 16), (1, 128), (1, 512), (32, 128)):
             yield Encoder(batch, tokens, type=type)
 
-    for family in FAMILIES:
+    for family in (family.cut(layers) if layers else family for family in FAMILIES):
         for batch, tokens in ((1, 16), (1, 128), (1, 2048), (32, 128)):
             for type in ("float32", "bfloat16", "int8"):
                 yield FamilyEncoder(family, batch, tokens, type)

@@ -35,13 +35,14 @@ def arguments():
     parser.add_argument("--threads", default="1,2", help="thread counts (default 1,2)")
     parser.add_argument("--peers", default=",".join(PEERS), help=f"which of {','.join(PEERS)}")
     parser.add_argument("--rounds", type=int, default=5, help="turns that everybody gets in a case (default 5)")
+    parser.add_argument("--layers", type=int, default=0, help="only the first so many layers of each family (default all)")
     parser.add_argument("--output", default="build/peers/rows.jsonl", help="one JSON row a line, appended as they come")
     parser.add_argument("--verbose", action="store_true", help="tell every variant's time and error, and why one is left out")
     return parser.parse_args()
 
 
 def chosen_cases(options):
-    for case in cases.all_cases():
+    for case in cases.all_cases(options.layers):
         asked = options.list or case.suite != ON_REQUEST or ON_REQUEST in options.filter
         if asked and (case.quick or not options.quick) and re.search(options.filter, f"{case.suite}/{case.name}"):
             yield case

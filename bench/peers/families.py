@@ -73,7 +73,7 @@ class Traced(torch.nn.Module):
 
 class Model:
     def __init__(self, shape, network):
-        self.shape, self.network, self.folder = shape, network, ROOT / shape.name
+        self.shape, self.network, self.folder = shape, network, folder_of(shape)
 
     def masks(self, length, windowed, written_out=False):
         """The arguments that say what a layer of each kind sees. Made here, for tracers cannot follow how Transformers makes them.
@@ -96,7 +96,7 @@ class Model:
         return in_float64(self, ids.shape, ids.tobytes())
 
     def file(self, kind, ending):
-        return self.folder.with_name(f"{self.shape.name}-{kind}{ending}")
+        return self.folder.with_name(f"{self.folder.name}-{kind}{ending}")
 
     def traced(self, trace, **options):
         """What trace(module, ids) makes of the module, without what it tells meanwhile."""
@@ -116,10 +116,14 @@ class Model:
         return file
 
 
+def folder_of(shape):
+    return ROOT / (shape.name if shape.whole else f"{shape.name}-layers{shape.layers}")
+
+
 @functools.lru_cache(1)
 def load(shape):
     """The last one is kept."""
-    folder = ROOT / shape.name
+    folder = folder_of(shape)
     with torch.inference_mode(False), torch.no_grad():
         torch.manual_seed(1)
         network = MAKERS[shape.name](shape).eval()
