@@ -104,8 +104,9 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
   const Weights found = find_gguf_weights(file, network, parameters);
   std::unique_ptr<SavedSource> source = source_of(network, parameters);
   if (tokenizer->bert() == nullptr) keep_tokenizer(shared, lasts, options, *source);
-  return {options, std::move(tokenizer), load_network(network.config, found, wanted.precision), nullptr,
-          std::move(source)};
+  std::unique_ptr<TextNetwork> loaded = load_network(network.config, found, wanted.precision);
+  loaded->set_source(std::move(source));
+  return {options, std::move(tokenizer), std::move(loaded), nullptr};
 }
 
 }  // namespace headlight::models

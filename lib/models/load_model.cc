@@ -170,8 +170,8 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   SafetensorsFile file = transformer.safetensors(kWeightsFile);
   std::unique_ptr<SavedSource> source = source_of(transformer, config, *tokens.tokenizer);
   std::unique_ptr<TextNetwork> network = load_network(transformer, config, file, wanted.precision, *source);
-  return {options, std::move(tokens.tokenizer), std::move(network), load_head(transformer, config, file),
-          std::move(source)};
+  network->set_source(std::move(source));
+  return {options, std::move(tokens.tokenizer), std::move(network), load_head(transformer, config, file)};
 }
 
 // The GGUF file that stands for all files, or "".

@@ -112,28 +112,30 @@ void TextEncoder::check_can_be_saved() const {
   const auto fail = [](const std::string& message) {
     throw std::invalid_argument("models::TextEncoder: save: " + message);
   };
-  if (source_ == nullptr && options_.model_type != "bert") {
+  const SavedSource* const source = network_->source();
+  if (source == nullptr && options_.model_type != "bert") {
     fail("the model_type is " + in_quotes(options_.model_type) + " of parts made elsewhere, expected bert");
   }
-  if (source_ == nullptr && options_.encoder.norm != Norm::post) {
+  if (source == nullptr && options_.encoder.norm != Norm::post) {
     fail("the network normalises before its halves, which a BERT folder cannot say");
   }
-  if (source_ != nullptr && !source_->refusal.empty()) fail(source_->refusal);
+  if (source != nullptr && !source->refusal.empty()) fail(source->refusal);
   if (!options_.unread_pooling.empty()) fail("what is not read would be lost, " + options_.unread_pooling);
 }
 
 void TextEncoder::save_as(const std::string& folder, std::optional<NumberType> type) const {
   check_can_be_saved();
+  const SavedSource* const source = network_->source();
   SavedFiles texts;
-  texts[kConfigFile] = source_ != nullptr ? source_->config : config_text(options_.encoder);
+  texts[kConfigFile] = source != nullptr ? source->config : config_text(options_.encoder);
   if (has_tokenizer()) {
     add_vocabulary(folder, options_, tokenizer().vocabulary(), texts);
   } else {
-    for (const auto& [name, text] : source_->tokenizer) texts[name] = text();
+    for (const auto& [name, text] : source->tokenizer) texts[name] = text();
   }
   const bool bert = options_.model_type == "bert";
-  StoredTensors tensors = bert ? one_by_one(name_as_bert(network(), source_ != nullptr ? source_->prefix : ""))
-                               : put_together(source_->tensors, network_->weights_as_stored());
+  StoredTensors tensors = bert ? one_by_one(name_as_bert(network(), source != nullptr ? source->prefix : ""))
+                               : put_together(source->tensors, network_->weights_as_stored());
   if (head_ != nullptr) add_head(*head_, tensors);
   write_files(folder, options_, texts, tensors, {}, type);
 }

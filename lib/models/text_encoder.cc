@@ -11,7 +11,6 @@
 #include "models/describe.h"
 #include "models/module_files.h"
 #include "models/out_view.h"
-#include "models/saved_source.h"
 #include "models/score_head.h"
 #include "models/text_encoder_check.h"
 #include "models/text_network.h"
@@ -91,13 +90,11 @@ TextEncoder& TextEncoder::operator=(TextEncoder&&) noexcept = default;
 TextEncoder::~TextEncoder() = default;
 
 TextEncoder::TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
-                         std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head,
-                         std::unique_ptr<SavedSource> source)
+                         std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head)
     : options_(options),
       tokenizer_(std::move(tokenizer)),
       network_(std::move(network)),
       head_(std::move(head)),
-      source_(std::move(source)),
       workspaces_(std::make_shared<WorkspacePool>()) {
   if (has_network() && options_.model_type == "bert") options_.encoder = this->network().options();
   if (has_tokenizer()) options_.tokenizer = this->tokenizer().options();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "headlight/engine.h"
 #include "headlight/layers/encoder.h"
@@ -11,6 +12,7 @@
 #include "headlight/parameters.h"
 #include "headlight/tensor.h"
 #include "models/families/family.h"
+#include "models/saved_source.h"
 
 namespace headlight::models {
 
@@ -36,6 +38,9 @@ class TextNetwork {
   // none may be left out between others.
   [[nodiscard]] virtual bool has_windows() const noexcept { return false; }
   [[nodiscard]] const PositionRule& positions() const noexcept { return positions_; }
+  // What save() writes as it was in the files that the model came from; null where its parts were made elsewhere.
+  [[nodiscard]] const SavedSource* source() const noexcept { return source_.get(); }
+  void set_source(std::unique_ptr<SavedSource> source) noexcept { source_ = std::move(source); }
 
  protected:
   TextNetwork(std::int64_t width, bool token_types, const PositionRule& positions)
@@ -45,6 +50,7 @@ class TextNetwork {
   std::int64_t width_;
   bool token_types_;
   PositionRule positions_;
+  std::unique_ptr<SavedSource> source_;
 };
 
 [[nodiscard]] std::unique_ptr<TextNetwork> make_text_network(headlight::Encoder encoder,

@@ -111,7 +111,6 @@ struct HiddenStates {
   Tensor<float, 3> hidden;
 };
 
-struct SavedSource;
 struct ScoreHead;
 class TextNetwork;
 class TextTokenizer;
@@ -129,8 +128,7 @@ class HEADLIGHT_API TextEncoder {
   TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
   // Internal: of any kind; options.encoder has the sizes of a network that is not BERT's.
   TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
-              std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head = nullptr,
-              std::unique_ptr<SavedSource> source = nullptr);
+              std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head = nullptr);
   TextEncoder(TextEncoder&&) noexcept;
   TextEncoder& operator=(TextEncoder&&) noexcept;
   ~TextEncoder();
@@ -266,8 +264,7 @@ class HEADLIGHT_API TextEncoder {
   ModelOptions options_;
   std::unique_ptr<TextTokenizer> tokenizer_;
   std::unique_ptr<TextNetwork> network_;
-  std::unique_ptr<ScoreHead> head_;      // null without one
-  std::unique_ptr<SavedSource> source_;  // null of parts that were made elsewhere
+  std::unique_ptr<ScoreHead> head_;  // null without one
   std::shared_ptr<WorkspacePool> workspaces_;
 };
 
