@@ -11,6 +11,7 @@
 #include "headlight/models/errors.h"
 #include "models/gguf_metadata.h"
 #include "models/gguf_network.h"
+#include "models/gguf_score.h"
 #include "models/gguf_split.h"
 #include "models/gguf_tokenizer.h"
 #include "models/json_text.h"
@@ -99,6 +100,7 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
     metadata.fail("context_length", "is less than the tokens around a text, " + std::to_string(around));
   }
   options.max_length = options.embed_max_length = options.encoder.max_positions;
+  std::unique_ptr<ScoreHead> head = read_gguf_head(metadata, file, options.encoder.width);
   options.unknown_keys = metadata.unread();
   const std::vector<ParameterShape> parameters = parameters_of(network.config.network, file.path());
   const Weights found = find_gguf_weights(file, network, parameters);
@@ -106,7 +108,7 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
   if (tokenizer->bert() == nullptr) keep_tokenizer(shared, lasts, options, *source);
   std::unique_ptr<TextNetwork> loaded = load_network(network.config, found, wanted.precision);
   loaded->set_source(std::move(source));
-  return {options, std::move(tokenizer), std::move(loaded), nullptr};
+  return {options, std::move(tokenizer), std::move(loaded), std::move(head)};
 }
 
 }  // namespace headlight::models
