@@ -49,12 +49,13 @@ void TextEncoder::score(Engine& engine, std::span<const TextPair> pairs, View<fl
       }
     }
   }
+  const auto workspace = workspaces_->take();
   const auto add = [&](std::size_t number, TokenBatch& batch) {
     batch.add_ids(network_->positions(), [&](std::vector<std::int64_t>& ids, std::vector<std::int64_t>& types) {
-      tokenizer_->append_pair(pairs[number].first, pairs[number].second, options_.embed_max_length, ids, types);
+      tokenizer_->append_pair(pairs[number].first, pairs[number].second, options_.embed_max_length, workspace->text(),
+                              ids, types);
     });
   };
-  const auto workspace = workspaces_->take();
   workspace->run(engine, *network_, pairs.size(), add,
                  [&](std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
                    const View<float, 2> rows = rows_of_batch(out, first, input);

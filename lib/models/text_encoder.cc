@@ -154,7 +154,7 @@ std::vector<std::int64_t> TextEncoder::positions(std::span<const std::int64_t> i
 
 std::vector<std::int64_t> TextEncoder::tokenize(std::string_view text, std::int64_t max_length) const {
   std::vector<std::int64_t> ids;
-  tokenizer_->append(text, max_length == 0 ? options_.max_length : max_length, ids);
+  tokenizer_->append(text, max_length == 0 ? options_.max_length : max_length, workspaces_->take()->text(), ids);
   return ids;
 }
 
@@ -226,7 +226,9 @@ void TextEncoder::check_pooling() const {
   if (!options_.unread_pooling.empty()) fail_call("embed: " + options_.unread_pooling);
 }
 
-std::string TextEncoder::prompt(const EmbedOptions& options) const {
+std::string TextEncoder::prompt(const EmbedOptions& options) const { return std::string(prompt_of(options)); }
+
+std::string_view TextEncoder::prompt_of(const EmbedOptions& options) const {
   if (options.prompt) return *options.prompt;
   if (!options.prompt_name && options_.default_prompt.empty()) return "";
   const std::string& name = options.prompt_name ? *options.prompt_name : options_.default_prompt;
@@ -272,22 +274,24 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
   check_pooling();
   check_out(out, {static_cast<std::int64_t>(texts.count), embed_width(options)});
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
-  const std::string prompt = this->prompt(options);
+  const std::string_view prompt = prompt_of(options);
+  const auto workspace = workspaces_->take();
   // Its tokens but for the last one that stands behind texts, as sentence-transformers counts them.
   std::int64_t prompt_tokens = 0;
   if (!prompt.empty()) {
-    const auto tokens = static_cast<std::int64_t>(tokenize(prompt, options_.embed_max_length).size());
-    prompt_tokens = tokens - std::min<std::int64_t>(tokenizer_->tokens_behind(), 1);
+    std::vector<std::int64_t>& ids = workspace->ids();
+    ids.clear();
+    tokenizer_->append(prompt, options_.embed_max_length, workspace->text(), ids);
+    prompt_tokens = std::ssize(ids) - std::min<std::int64_t>(tokenizer_->tokens_behind(), 1);
   }
-  std::string joined;
+  std::string& joined = workspace->joined();
   const auto add = [&](std::size_t number, TokenBatch& batch) {
     std::string_view text = texts.at(texts.list, number);
     if (!prompt.empty()) text = joined.assign(prompt).append(text);
     batch.add_ids(network_->positions(), [&](std::vector<std::int64_t>& ids, std::vector<std::int64_t>&) {
-      tokenizer_->append(text, options_.embed_max_length, ids);
+      tokenizer_->append(text, options_.embed_max_length, workspace->text(), ids);
     });
   };
-  const auto workspace = workspaces_->take();
   workspace->run(engine, *network_, texts.count, add,
                  vectors_into(engine, options_, options, prompt_tokens, out, workspace->vectors()));
 }

@@ -14,14 +14,21 @@ class BertTokenizer : public TextTokenizer {
  public:
   explicit BertTokenizer(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
 
-  void append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const override {
-    tokenizer_.append(text, max_length, ids);
+  void append(std::string_view text, std::int64_t max_length, text::Scratch& scratch,
+              std::vector<std::int64_t>& ids) const override {
+    tokenizer_.append(text, max_length, scratch, ids);
   }
-  void append_pair(std::string_view first, std::string_view second, std::int64_t max_length,
+  void append_pair(std::string_view first, std::string_view second, std::int64_t max_length, text::Scratch& scratch,
                    std::vector<std::int64_t>& ids, std::vector<std::int64_t>& types) const override {
-    const std::vector<std::int64_t> one = all_of("first", first), two = all_of("second", second);
-    const auto [n1, n2] = text::pair_lengths(static_cast<std::int64_t>(one.size()) - 2,
-                                             static_cast<std::int64_t>(two.size()) - 2, max_length - 3);
+    std::vector<std::int64_t>&one = scratch.first, &two = scratch.second;
+    const std::int64_t room = max_length - 3;
+    // Of two texts that are both too long the longer one gets the odd token: then the shorter one is needed to its end.
+    for (std::int64_t enough = room + 1;; enough *= 4) {
+      append_first("first", first, enough, scratch, one);
+      append_first("second", second, enough, scratch, two);
+      if (room % 2 == 0 || std::min(std::ssize(one), std::ssize(two)) - 2 < enough) break;
+    }
+    const auto [n1, n2] = text::pair_lengths(std::ssize(one) - 2, std::ssize(two) - 2, room);
     ids.insert(ids.end(), one.begin(), one.begin() + 1 + n1);
     ids.push_back(one.back());
     types.insert(types.end(), static_cast<std::size_t>(n1) + 2, 0);
@@ -55,9 +62,12 @@ class BertTokenizer : public TextTokenizer {
   }
 
  private:
-  [[nodiscard]] std::vector<std::int64_t> all_of(const char* which, std::string_view text) const {
+  // [CLS], the first tokens of a text, [SEP].
+  void append_first(const char* which, std::string_view text, std::int64_t most, text::Scratch& scratch,
+                    std::vector<std::int64_t>& ids) const {
+    ids.clear();
     try {
-      return tokenizer_.encode(text, INT64_MAX);
+      tokenizer_.append(text, most + 2, scratch, ids);
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(std::string(which) + ": " + error.what());
     }
@@ -70,19 +80,15 @@ class FileTokenizer : public TextTokenizer {
  public:
   FileTokenizer(text::Tokenizer tokenizer, bool types) : tokenizer_(std::move(tokenizer)), types_(types) {}
 
-  void append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const override {
-    const std::vector<std::int64_t> found = tokenizer_.encode_within(text, max_length);
-    ids.insert(ids.end(), found.begin(), found.end());
+  void append(std::string_view text, std::int64_t max_length, text::Scratch& scratch,
+              std::vector<std::int64_t>& ids) const override {
+    tokenizer_.append_within(text, max_length, scratch, ids);
   }
-  void append_pair(std::string_view first, std::string_view second, std::int64_t max_length,
+  void append_pair(std::string_view first, std::string_view second, std::int64_t max_length, text::Scratch& scratch,
                    std::vector<std::int64_t>& ids, std::vector<std::int64_t>& types) const override {
-    const text::TokenPair pair = tokenizer_.encode_pair_within(first, second, max_length);
-    ids.insert(ids.end(), pair.ids.begin(), pair.ids.end());
-    if (types_) {
-      types.insert(types.end(), pair.types.begin(), pair.types.end());
-    } else {
-      types.insert(types.end(), pair.ids.size(), 0);
-    }
+    const std::size_t before = types.size();
+    tokenizer_.append_pair_within(first, second, max_length, scratch, ids, types);
+    if (!types_) std::fill(types.begin() + static_cast<std::ptrdiff_t>(before), types.end(), 0);
   }
   std::int64_t tokens_behind() const noexcept override { return tokenizer_.tokens_around().behind; }
   std::int64_t tokens_around(bool pair) const noexcept override {

@@ -12,6 +12,7 @@
 
 #include "headlight/models/tokenizer.h"
 #include "headlight/text/tokenizer.h"
+#include "text/scratch.h"
 
 namespace headlight::models {
 
@@ -20,11 +21,14 @@ class TextTokenizer {
   virtual ~TextTokenizer() = default;
 
   // Puts the ids of a text behind those there are, with what stands around a text: at most max_length, of which the
-  // text's end is cut off. Throws std::invalid_argument for what is not UTF-8.
-  virtual void append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const = 0;
+  // text's end is cut off. `scratch` is that of this tokenizer alone, and what it holds lasts over calls. Throws
+  // std::invalid_argument for what is not UTF-8.
+  virtual void append(std::string_view text, std::int64_t max_length, text::Scratch& scratch,
+                      std::vector<std::int64_t>& ids) const = 0;
   // The same of two texts, of which the longer one is cut, and as many types of tokens behind `types`.
   virtual void append_pair(std::string_view first, std::string_view second, std::int64_t max_length,
-                           std::vector<std::int64_t>& ids, std::vector<std::int64_t>& types) const = 0;
+                           text::Scratch& scratch, std::vector<std::int64_t>& ids,
+                           std::vector<std::int64_t>& types) const = 0;
   // How many stand behind a text.
   [[nodiscard]] virtual std::int64_t tokens_behind() const noexcept = 0;
   // How many stand around a text, and around two.

@@ -12,7 +12,9 @@
 #include "models/whole_words.h"
 #include "text/added_tokens.h"
 #include "text/bert_words.h"
+#include "text/cut.h"
 #include "text/normalizers.h"
+#include "text/scratch.h"
 
 namespace headlight::models {
 
@@ -59,6 +61,7 @@ struct Tokenizer::State {
         throw FileError(source, "has two added tokens that are found as " + in_quotes(*twice) + ", expected one");
       }
     }
+    splits_at_cuts = !normalized.may_cross(" ");
     pad = options.pad_token.empty() ? -1 : needed(options.pad_token, source);
     unknown = needed(options.unk_token, source);
     begin = needed(options.cls_token, source);
@@ -77,6 +80,7 @@ struct Tokenizer::State {
   text::BertRules rules;
   text::BertNormalizer normalizer;
   AddedTokens raw, normalized;  // found in the text as it is, and in what is left of it
+  bool splits_at_cuts = false;  // no normalized token lies across a cut (text/cut.h)
   std::map<std::string, std::int64_t, std::less<>> added_ids;
   std::map<std::int64_t, std::string> added_names;  // of ids that no piece has
   std::int64_t size = 0;
@@ -97,7 +101,8 @@ struct Tokenizer::State {
     if (token.normalized && options.whole_words) fail(", which is normalized, expected none with whole_words");
     std::string content = token.content;
     bool whole_front = true;
-    if (token.normalized) normalizer.apply(content, whole_front);
+    text::Spare spare;
+    if (token.normalized) normalizer.apply(content, spare, whole_front);
     if (content.empty()) fail(", of which normalising leaves nothing");
     (token.normalized ? normalized : raw)
         .add(std::move(content), {token.id, token.single_word, token.lstrip, token.rstrip});
@@ -124,7 +129,8 @@ struct Tokenizer::State {
 // one by one, so a long text costs no more than what is kept of it.
 class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::WordSink {
  public:
-  Ids(const State& state, std::size_t most, std::vector<std::int64_t>& ids) : state_(state), most_(most), ids_(ids) {}
+  Ids(const State& state, std::size_t most, text::Scratch& scratch, std::vector<std::int64_t>& ids)
+      : state_(state), most_(most), scratch_(scratch), ids_(ids) {}
 
   bool take_word(std::string_view word, std::size_t code_points) override {
     const bool known = code_points <= static_cast<std::size_t>(state_.options.longest_word);
@@ -138,11 +144,14 @@ class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::W
   // All words of a part of the text in which no raw token is. False: no more are wanted.
   bool take_text(std::string_view text) {
     if (state_.normalized.empty()) return text::split_words(text, state_.rules, state_.options.whole_words, *this);
-    std::string rest(text);
-    bool whole_front = true;
-    state_.normalizer.apply(rest, whole_front);
-    return take_matches(state_.normalized, rest,
-                        [this](std::string_view part) { return text::split_normalized(part, *this); });
+    const std::size_t before = ids_.size();
+    for (std::size_t size = text::first_bytes(most_ - before, 0); state_.splits_at_cuts && size < text.size() / 4;
+         size *= 4) {
+      const std::size_t cut = text::find_cut(text, size, 2 * size);
+      if (cut > 0 && !take_normalized(text.substr(0, cut))) return false;
+      ids_.resize(before);
+    }
+    return take_normalized(text);
   }
   // The tokens of a text, and what take_rest(part) makes of what lies between them.
   template <class Take>
@@ -162,8 +171,19 @@ class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::W
   [[nodiscard]] bool wants_more() const { return ids_.size() < most_; }
 
  private:
+  // The same where there are normalized tokens.
+  bool take_normalized(std::string_view text) {
+    std::string& rest = scratch_.normalized;
+    rest = text;
+    bool whole_front = true;
+    state_.normalizer.apply(rest, scratch_.spare, whole_front);
+    return take_matches(state_.normalized, rest,
+                        [this](std::string_view part) { return text::split_normalized(part, *this); });
+  }
+
   const State& state_;
   std::size_t most_;
+  text::Scratch& scratch_;
   std::vector<std::int64_t>& ids_;
   bool in_unknown_ = false;
 };
@@ -182,6 +202,12 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::int64_t 
 }
 
 void Tokenizer::append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const {
+  text::Scratch scratch;
+  append(text, max_length, scratch, ids);
+}
+
+void Tokenizer::append(std::string_view text, std::int64_t max_length, text::Scratch& scratch,
+                       std::vector<std::int64_t>& ids) const {
   if (max_length < 2) {
     throw std::invalid_argument("tokenizer: max_length is " + std::to_string(max_length) +
                                 ", expected at least 2 for [CLS] and [SEP]");
@@ -189,7 +215,7 @@ void Tokenizer::append(std::string_view text, std::int64_t max_length, std::vect
   check(text);
   const std::size_t most = ids.size() + static_cast<std::size_t>(max_length) - 1;  // [SEP] comes after them
   ids.push_back(state_->begin);
-  State::Ids words(*state_, most, ids);
+  State::Ids words(*state_, most, scratch, ids);
   if (words.wants_more()) {
     static_cast<void>(
         words.take_matches(state_->raw, text, [&words](std::string_view part) { return words.take_text(part); }));

@@ -5,6 +5,7 @@
 
 #include "headlight/out_of_memory.h"
 #include "text/bert_words.h"
+#include "text/parts.h"
 
 namespace headlight::models {
 
@@ -15,6 +16,10 @@ void Workspace::reserve(const TextNetwork& network, std::int64_t tokens, std::in
   const std::int64_t sequences = sequences_at_a_time(tokens);
   try {
     batch_.reserve(static_cast<std::size_t>(most), static_cast<std::size_t>(sequences));
+    const auto of_text = static_cast<std::size_t>(std::min(tokens, longest));
+    text_.reserve(of_text);
+    ids_.reserve(of_text + text::kLongestWord);
+    joined_.reserve(text::first_bytes(of_text, 0));
   } catch (const std::bad_alloc&) {
     throw OutOfMemory("models::TextEncoder", static_cast<std::size_t>(4 * most + sequences) * sizeof(std::int64_t));
   }
@@ -29,28 +34,12 @@ View<float, 2> Workspace::rows(std::int64_t tokens, std::int64_t width) {
   return {hidden_.data(), {tokens, width}};
 }
 
-WorkspacePool::~WorkspacePool() {
-  for (const auto& workspace : idle_) delete workspace.load();
-}
-
-std::unique_ptr<Workspace, WorkspacePool::BringBack> WorkspacePool::take() {
-  for (auto& place : idle_) {
-    if (Workspace* const found = place.exchange(nullptr, std::memory_order_acquire)) return {found, {this}};
-  }
+text::IdlePool<Workspace>::Taken WorkspacePool::take() {
   try {
-    return {new Workspace, {this}};
+    return idle_.take();
   } catch (const std::bad_alloc&) {
     throw OutOfMemory("models::TextEncoder", sizeof(Workspace));
   }
-}
-
-void WorkspacePool::bring_back(Workspace* workspace) noexcept {
-  for (auto& place : idle_) {
-    Workspace* expected = nullptr;
-    if (place.compare_exchange_strong(expected, workspace, std::memory_order_release, std::memory_order_relaxed))
-      return;
-  }
-  delete workspace;
 }
 
 }  // namespace headlight::models

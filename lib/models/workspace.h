@@ -2,12 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "headlight/layers/encoder.h"
 #include "headlight/out_of_memory.h"
@@ -15,6 +14,8 @@
 #include "models/text_network.h"
 #include "models/text_vectors.h"
 #include "models/token_batch.h"
+#include "text/idle_pool.h"
+#include "text/scratch.h"
 
 namespace headlight::models {
 
@@ -26,13 +27,17 @@ inline constexpr std::int64_t kSequencesAtATime = 2048;
 
 class Workspace {
  public:
-  // Room for runs of the network on at most so many tokens, the longest sequence of `longest`.
+  // Room for runs of the network on at most so many tokens, the longest sequence of `longest`, and for the tokenizer.
   void reserve(const TextNetwork& network, std::int64_t tokens, std::int64_t longest);
   // Sequences that take() gets at most of a run on so many tokens.
   [[nodiscard]] static std::int64_t sequences_at_a_time(std::int64_t tokens) noexcept {
     return std::min(tokens, kSequencesAtATime) + 1;
   }
   [[nodiscard]] VectorScratch& vectors() noexcept { return vectors_; }
+  // What a tokenizer works in, a prompt with a text behind it, and the tokens of a prompt.
+  [[nodiscard]] text::Scratch& text() noexcept { return text_; }
+  [[nodiscard]] std::string& joined() noexcept { return joined_; }
+  [[nodiscard]] std::vector<std::int64_t>& ids() noexcept { return ids_; }
 
   // Runs all `count` sequences through the network, a bounded number of tokens at a time: add(number, batch) adds the
   // tokens of one, take(first, input, its hidden states [N, E]) gets some of them, of which `first` is the number of
@@ -82,28 +87,18 @@ class Workspace {
   TokenBatch batch_;
   Tensor<float, 1> hidden_;
   VectorScratch vectors_;
+  text::Scratch text_;
+  std::string joined_;
+  std::vector<std::int64_t> ids_;
 };
 
-// Idle workspaces: each call takes one, or makes one where others have them all, and brings it back.
+// Throws OutOfMemory.
 class WorkspacePool {
  public:
-  WorkspacePool() = default;
-  ~WorkspacePool();
-  WorkspacePool(const WorkspacePool&) = delete;
-  WorkspacePool& operator=(const WorkspacePool&) = delete;
-
-  struct BringBack {
-    WorkspacePool* pool;
-    void operator()(Workspace* workspace) const noexcept { pool->bring_back(workspace); }
-  };
-  // Throws OutOfMemory.
-  [[nodiscard]] std::unique_ptr<Workspace, BringBack> take();
+  [[nodiscard]] text::IdlePool<Workspace>::Taken take();
 
  private:
-  void bring_back(Workspace* workspace) noexcept;
-
-  // More calls than this at once leave nothing behind.
-  std::array<std::atomic<Workspace*>, 16> idle_{};
+  text::IdlePool<Workspace> idle_;
 };
 
 }  // namespace headlight::models

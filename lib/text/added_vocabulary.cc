@@ -16,8 +16,9 @@ std::string spelt(const JsonValue& entry, const std::string& content, const Norm
   if (content.size() > AddedTokens::kLongest) entry.fail("content", "is too long");
   std::string text = content;
   bool whole_front = true;
+  Spare spare;
   try {
-    if (normalizer != nullptr) normalizer->apply(text, whole_front);
+    if (normalizer != nullptr) normalizer->apply(text, spare, whole_front);
   } catch (const std::invalid_argument& error) {
     entry.fail("content", error.what());
   }

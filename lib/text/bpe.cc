@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "text/byte_characters.h"
+#include "text/cut.h"
 #include "text/utf8.h"
 
 namespace headlight::text {
@@ -14,6 +15,7 @@ constexpr std::uint32_t kForeign = std::uint32_t{1} << 31;
 // So many symbols are searched for the lowest rank one by one; beyond, a queue is faster.
 constexpr std::size_t kFew = 40;
 constexpr std::uint32_t kBelow = 0x10000;
+constexpr char32_t kMetaspaceCharacter = U'\u2581';
 
 // The bytes that a token of ByteLevel stands for; false where a character of it stands for none.
 bool bytes_of(std::string_view token, std::string& bytes) {
@@ -24,6 +26,13 @@ bool bytes_of(std::string_view token, std::string& bytes) {
     bytes += static_cast<char>(byte);
   }
   return true;
+}
+
+// The text from `begin` on, without the U+2581 at its beginning.
+std::string_view behind_spaces(std::string_view text, std::size_t begin) {
+  text.remove_prefix(begin);
+  while (text.starts_with(kMetaspace)) text.remove_prefix(kMetaspace.size());
+  return text;
 }
 
 // Calls take(character) for each character of UTF-8.
@@ -38,8 +47,17 @@ void for_each_character(std::string_view text, Take take) {
 
 }  // namespace
 
-std::uint32_t Bpe::key(std::string_view text) const noexcept {
-  return takes_bytes_ ? byte_tokens_.find(text) : vocabulary_.find(text);
+std::uint32_t Bpe::key(std::string_view piece) const noexcept {
+  if (takes_bytes_) return byte_tokens_.find(piece);
+  return suffix_.empty() ? vocabulary_.find(piece) : last_tokens_.find(piece);
+}
+
+bool Bpe::piece_of(const std::string& token, std::string& piece) const {
+  if (takes_bytes_) return bytes_of(token, piece);
+  piece = token;
+  if (!token.ends_with(suffix_)) return false;
+  piece.resize(token.size() - suffix_.size());
+  return true;
 }
 
 bool Bpe::take_bytes() {
@@ -67,56 +85,102 @@ void Bpe::prepare() {
     std::size_t at = 0;
     const char32_t first = token.empty() ? kBelow : next_code_point(token, at);
     if (!takes_bytes_ && first < kBelow && at == token.size()) singles_[first] = id;
+    std::string piece;
+    if (!suffix_.empty() && piece_of(token, piece)) last_tokens_.add(piece, id);
   });
-  if (has_affixes()) return;
+  last_tokens_.sort();
+  if (!has_affixes()) find_neighbours();
+  find_whole();
+}
+
+void Bpe::find_neighbours() {
+  const std::uint32_t space = takes_bytes_ ? kNone : singles_[kMetaspaceCharacter];
+  // Of a merge across the beginning of spaces the token has them behind something else.
+  splits_at_metaspace_ = space != kNone && !ignores_merges_ &&
+                         (unknown_ == kNone || vocabulary_.token(unknown_)->find(kMetaspace) == std::string::npos);
   Scratch scratch;
   std::string text;
-  merges_.for_each_id([&](std::uint32_t id) {
-    const std::string& token = *vocabulary_.token(id);
-    if (takes_bytes_ && !bytes_of(token, text)) return;
-    begin(takes_bytes_ ? text : token, scratch);
+  for (const std::uint32_t id : merges_.ids()) {
+    if (!piece_of(*vocabulary_.token(id), text)) continue;
+    begin(text, scratch);
     for (std::size_t n = 1; n < scratch.symbols.size(); ++n) {
       neighbours_.add(scratch.symbols[n - 1], scratch.symbols[n]);
     }
-  });
+    splits_at_metaspace_ = splits_at_metaspace_ && behind_spaces(text, 0).find(kMetaspace) == std::string_view::npos;
+  }
+}
+
+void Bpe::find_whole() {
+  Scratch scratch;
+  std::string piece;
   std::vector<bool> whole(vocabulary_.size());
   std::vector<std::int64_t> ids;
   vocabulary_.for_each([&](const std::string& token, std::uint32_t id) {
-    if (token.empty() || (takes_bytes_ && !bytes_of(token, text))) return;
-    const std::string_view piece = takes_bytes_ ? text : token;
+    if (!piece_of(token, piece) || piece.empty()) return;
     ids.clear();
     begin(piece, scratch);
-    append_part(piece, scratch.symbols.data(), scratch.symbols.size(), scratch, ids);
+    append_part("", scratch.symbols.data(), scratch.symbols.size(), scratch, ids);
     whole[id] = ids.size() == 1 && ids[0] == id;
   });
   whole_ = std::move(whole);
 }
 
+std::size_t Bpe::end_of_word(std::string_view text, std::size_t begin) const {
+  if (!splits_at_metaspace_) return text.size();
+  const std::string_view rest = behind_spaces(text, begin);
+  return text.size() - rest.size() + std::min(rest.find(kMetaspace), rest.size());
+}
+
 void Bpe::append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const {
-  if (piece.empty()) return;
-  if (piece.size() <= longest_ && (ignores_merges_ || !has_affixes())) {
-    const std::uint32_t id = key(piece);
-    if (id != kNone && (ignores_merges_ || whole_[id])) return ids.push_back(id);
+  for (std::size_t at = 0; at < piece.size();) {
+    const std::size_t end = end_of_word(piece, at);
+    append_word(piece.substr(at, end - at), scratch, ids);
+    at = end;
   }
-  begin(piece, scratch);
+}
+
+void Bpe::append_word(std::string_view word, Scratch& scratch, std::vector<std::int64_t>& ids) const {
+  if (scratch.words.find(word, ids)) return;
+  const std::size_t before = ids.size();
+  make_word(word, scratch, ids);
+  scratch.words.keep(word, ids, before);
+}
+
+void Bpe::make_word(std::string_view word, Scratch& scratch, std::vector<std::int64_t>& ids) const {
+  if (word.size() <= longest_) {
+    if (const std::uint32_t id = key(word); id != kNone && whole_[id]) return ids.push_back(id);
+    const std::uint32_t id = !ignores_merges_ ? kNone : takes_bytes_ ? key(word) : vocabulary_.find(word);
+    if (id != kNone) return ids.push_back(id);
+  }
+  begin(word, scratch);
   if (scratch.symbols.size() <= kFew || has_affixes()) {
     return append_part("", scratch.symbols.data(), scratch.symbols.size(), scratch, ids);
   }
-  append_parts(piece, false, SIZE_MAX, scratch, ids);
+  append_parts(word, false, SIZE_MAX, scratch, ids);
 }
 
 void Bpe::append_first(std::string_view piece, std::size_t most, Scratch& scratch,
                        std::vector<std::int64_t>& ids) const {
+  const std::size_t enough = ids.size() + std::min(most, SIZE_MAX - ids.size());
+  for (std::size_t at = 0; at < piece.size() && ids.size() < enough;) {
+    const std::size_t end = end_of_word(piece, at);
+    append_first_of_word(piece.substr(at, end - at), enough - ids.size(), scratch, ids);
+    at = end;
+  }
+}
+
+void Bpe::append_first_of_word(std::string_view word, std::size_t most, Scratch& scratch,
+                               std::vector<std::int64_t>& ids) const {
   const std::size_t before = ids.size();
-  for (std::size_t size = first_bytes(most, longest_); !has_affixes() && size < piece.size() / 4; size *= 4) {
+  for (std::size_t size = first_bytes(most, longest_); !has_affixes() && size < word.size() / 4; size *= 4) {
     std::size_t end = size;
-    while ((static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) --end;
-    begin(piece.substr(0, end), scratch);
-    append_parts(piece.substr(0, end), true, most, scratch, ids);
+    while ((static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) --end;
+    begin(word.substr(0, end), scratch);
+    append_parts(word.substr(0, end), true, most, scratch, ids);
     if (ids.size() - before >= most) return;
     ids.resize(before);
   }
-  append(piece, scratch, ids);
+  append_word(word, scratch, ids);
 }
 
 void Bpe::append_parts(std::string_view piece, bool goes_on, std::size_t most, Scratch& scratch,
@@ -197,24 +261,37 @@ void Bpe::append_part(std::string_view text, const std::uint32_t* symbols, std::
 }
 
 void Bpe::merge_few(const std::uint32_t* symbols, std::size_t count, std::vector<std::int64_t>& ids) const {
+  constexpr std::uint64_t kPlaces = 64, kLast = UINT64_MAX;
+  static_assert(kFew <= kPlaces);
   std::array<std::uint32_t, kFew> parts;
-  std::array<PairTable::Merge, kFew> merges;  // of each part with the next one
-  for (std::size_t n = 0; n < count; ++n) parts[n] = symbols[n] & ~kForeign;
-  for (std::size_t n = 0; n + 1 < count; ++n) merges[n] = merges_.find(parts[n], parts[n + 1]);
-  while (count > 1) {
-    std::size_t best = 0;
-    for (std::size_t n = 1; n + 1 < count; ++n) {
-      if (merges[n].rank < merges[best].rank) best = n;
-    }
-    if (merges[best].rank == PairTable::kNone) break;
-    parts[best] = merges[best].id;
-    for (std::size_t n = best + 1; n + 1 < count; ++n) parts[n] = parts[n + 1];
-    for (std::size_t n = best + 1; n + 2 < count; ++n) merges[n] = merges[n + 1];
-    --count;
-    if (best + 1 < count) merges[best] = merges_.find(parts[best], parts[best + 1]);
-    if (best > 0) merges[best - 1] = merges_.find(parts[best - 1], parts[best]);
+  std::array<std::uint8_t, kFew> next, previous;
+  // Of each part with the next one its rank, and below that its place: of the lowest the leftmost. They are few, and
+  // of 64 bits, of which compilers make no vectors where those would take longer.
+  std::array<std::uint64_t, kFew> ranks;
+  for (std::size_t n = 0; n < count; ++n) {
+    parts[n] = symbols[n] & ~kForeign;
+    next[n] = static_cast<std::uint8_t>(n + 1);
+    previous[n] = static_cast<std::uint8_t>(n - 1);
   }
-  ids.insert(ids.end(), parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto offer = [&](std::size_t place) {
+    const std::size_t right = next[place];
+    const std::uint32_t rank = right < count ? merges_.rank(parts[place], parts[right]) : MergeTable::kNone;
+    ranks[place] = rank == MergeTable::kNone ? kLast : rank * kPlaces + place;
+  };
+  for (std::size_t n = 0; n < count; ++n) offer(n);
+  while (true) {
+    std::uint64_t best = kLast;
+    for (std::size_t n = 0; n < count; ++n) best = std::min(best, ranks[n]);
+    if (best == kLast) break;
+    const std::size_t left = best % kPlaces, right = next[left];
+    parts[left] = merges_.id(static_cast<std::uint32_t>(best / kPlaces));
+    ranks[right] = kLast;
+    next[left] = next[right];
+    if (next[left] < count) previous[next[left]] = static_cast<std::uint8_t>(left);
+    offer(left);
+    if (left > 0) offer(previous[left]);
+  }
+  for (std::size_t n = 0; n < count; n = next[n]) ids.push_back(parts[n]);
 }
 
 // A queue of ranks and places. A place whose pair has changed since it was put in is passed over: the pair's new rank
@@ -236,9 +313,9 @@ void Bpe::merge_many(const std::uint32_t* symbols, std::size_t count, Scratch& s
     previous[n] = n - 1;
   }
   const auto offer = [&](std::uint32_t place) {
-    const PairTable::Merge merge = merges_.find(parts[place], parts[next[place]]);
-    if (merge.rank != PairTable::kNone) heap.push_back(std::uint64_t{merge.rank} << 32 | place);
-    return merge.rank != PairTable::kNone;
+    const std::uint32_t rank = merges_.rank(parts[place], parts[next[place]]);
+    if (rank != MergeTable::kNone) heap.push_back(std::uint64_t{rank} << 32 | place);
+    return rank != MergeTable::kNone;
   };
   for (std::uint32_t n = 0; n + 1 < end; ++n) offer(n);
   std::make_heap(heap.begin(), heap.end(), kLowestFirst);
@@ -249,9 +326,8 @@ void Bpe::merge_many(const std::uint32_t* symbols, std::size_t count, Scratch& s
     heap.pop_back();
     if (parts[place] == kNone || next[place] == end) continue;
     const std::uint32_t right = next[place];
-    const PairTable::Merge merge = merges_.find(parts[place], parts[right]);
-    if (merge.rank != rank) continue;
-    parts[place] = merge.id;
+    if (merges_.rank(parts[place], parts[right]) != rank) continue;
+    parts[place] = merges_.id(rank);
     parts[right] = kNone;
     next[place] = next[right];
     if (next[place] != end) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "text/byte_fallback.h"
+#include "text/merge_table.h"
 #include "text/parts.h"
 #include "text/token_table.h"
 #include "text/vocabulary.h"
@@ -48,7 +49,17 @@ class Bpe final : public VocabularyModel {
   void read_merges(const JsonValue& model);
   void read_unknown(const JsonValue& model);
   [[nodiscard]] bool has_affixes() const noexcept { return !prefix_.empty() || !suffix_.empty(); }
-  [[nodiscard]] std::uint32_t key(std::string_view text) const noexcept;
+  // The token that a piece is if merges make it, or kNone; and the piece that a token is, false where no piece is.
+  [[nodiscard]] std::uint32_t key(std::string_view piece) const noexcept;
+  [[nodiscard]] bool piece_of(const std::string& token, std::string& piece) const;
+  void find_neighbours();
+  void find_whole();
+  // Where the piece ends that begins at `begin`, of those that are merged each by itself.
+  [[nodiscard]] std::size_t end_of_word(std::string_view text, std::size_t begin) const;
+  void append_word(std::string_view word, Scratch& scratch, std::vector<std::int64_t>& ids) const;
+  void make_word(std::string_view word, Scratch& scratch, std::vector<std::int64_t>& ids) const;
+  void append_first_of_word(std::string_view word, std::size_t most, Scratch& scratch,
+                            std::vector<std::int64_t>& ids) const;
   [[nodiscard]] std::uint32_t single(std::string_view character, bool first, bool last, std::string& text) const;
   // What the characters of a piece are at first, with kForeign where that is no token of theirs.
   void begin(std::string_view piece, Scratch& scratch) const;
@@ -63,17 +74,20 @@ class Bpe final : public VocabularyModel {
   void merge_many(const std::uint32_t* symbols, std::size_t count, Scratch& scratch,
                   std::vector<std::int64_t>& ids) const;
 
-  PairTable merges_;
+  MergeTable merges_;
   std::string prefix_, suffix_;
   std::uint32_t unknown_ = TokenTable::kNone;
   ByteFallback fallback_;
   bool fuses_unknown_ = false, ignores_merges_ = false, takes_bytes_ = false;
   std::array<std::uint32_t, 256> bytes_{};  // where pieces are bytes: the token of each
   TokenTable byte_tokens_;                  // and all of them
+  TokenTable last_tokens_;                  // those with the suffix, without it
   std::vector<std::uint32_t> singles_;      // tokens of one character below U+10000
   std::vector<bool> whole_;                 // by id: a piece that is this token becomes it
   Neighbours neighbours_;
   std::size_t longest_ = 0;
+  // No merge crosses the beginning of U+2581, or of several.
+  bool splits_at_metaspace_ = false;
 };
 
 }  // namespace headlight::text

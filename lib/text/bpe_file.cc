@@ -63,7 +63,6 @@ void Bpe::read_merges(const JsonValue& model) {
   const auto merges = model.array("merges");
   if (!merges) model.fail("merges", "is missing, expected pairs of tokens");
   merges_.reserve(merges->elements().size());
-  std::uint32_t rank = 0;
   std::string together;
   for (const JsonValue& merge : merges->elements()) {
     if (merge.as_string() && merge.as_string()->starts_with("#version")) continue;
@@ -75,9 +74,12 @@ void Bpe::read_merges(const JsonValue& model) {
     together.assign(left).append(right, prefix_.size());
     const std::uint32_t id = vocabulary_.find(together);
     if (id == TokenTable::kNone) merge.fail("makes " + in_quotes(together) + ", which vocab lacks");
-    merges_.add(first, second, {rank++, id});
+    if (merges_.size() == MergeTable::kMostMerges) {
+      model.fail("merges", "has more than " + std::to_string(MergeTable::kMostMerges) + " pairs");
+    }
+    merges_.add(first, second, id);
   }
-  merges_.sort();
+  merges_.build();
 }
 
 }  // namespace headlight::text

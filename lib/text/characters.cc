@@ -9,18 +9,6 @@
 
 namespace headlight::text {
 
-bool is_white_space(char32_t codepoint) {
-  if (codepoint < 0x80) return codepoint == ' ' || (codepoint >= '\t' && codepoint <= '\r');
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-      return true;
-    default:
-      return codepoint == 0x85;
-  }
-}
-
 bool is_removed(char32_t codepoint) {
   if (codepoint == '\t' || codepoint == '\n' || codepoint == '\r') return false;
   if (codepoint == 0xFFFD) return true;

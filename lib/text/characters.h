@@ -1,10 +1,20 @@
 // What kinds of characters there are, as the published tokenizers tell them apart.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 namespace headlight::text {
 
 // Unicode's White_Space, at which words end.
-[[nodiscard]] bool is_white_space(char32_t codepoint);
+[[nodiscard]] constexpr bool is_white_space(char32_t codepoint) noexcept {
+  if (codepoint < 0x1680) {
+    return codepoint == ' ' || (codepoint >= '\t' && codepoint <= '\r') || codepoint == 0x85 || codepoint == 0xA0;
+  }
+  return codepoint == 0x1680 || (codepoint >= 0x2000 && codepoint <= 0x200A) || codepoint == 0x2028 ||
+         codepoint == 0x2029 || codepoint == 0x202F || codepoint == 0x205F || codepoint == 0x3000;
+}
 // What clean-up takes away: controls but for tab and line ends, format characters, private use, U+FFFD.
 [[nodiscard]] bool is_removed(char32_t codepoint);
 // Accents: nonspacing marks.
@@ -16,5 +26,22 @@ namespace headlight::text {
 [[nodiscard]] bool is_number(char32_t codepoint);
 // What a regular expression of Unicode calls \w: Alphabetic, marks, decimal digits, connectors, joiners.
 [[nodiscard]] bool is_word_character(char32_t codepoint);
+
+// What a function says of characters, looked up in a table below U+10000.
+class CharacterTable {
+ public:
+  using Function = std::uint8_t (*)(char32_t);
+  explicit CharacterTable(Function function) : function_(function), table_(kEnd) {
+    for (char32_t character = 0; character < kEnd; ++character) table_[character] = function(character);
+  }
+  [[nodiscard]] std::uint8_t operator()(char32_t character) const {
+    return character < kEnd ? table_[character] : function_(character);
+  }
+
+ private:
+  static constexpr char32_t kEnd = 0x10000;
+  Function function_;
+  std::vector<std::uint8_t> table_;
+};
 
 }  // namespace headlight::text

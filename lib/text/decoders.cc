@@ -192,7 +192,8 @@ class ReplaceDecoder final : public Decoder {
   explicit ReplaceDecoder(const JsonValue& part) : replacement_(part) {}
   void apply(std::vector<std::string>& tokens) const override {
     bool whole = true;
-    for (std::string& token : tokens) replacement_.apply(token, whole);
+    Spare spare;
+    for (std::string& token : tokens) replacement_.apply(token, spare, whole);
   }
 
  private:

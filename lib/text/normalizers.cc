@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,26 +19,38 @@
 namespace headlight::text {
 namespace {
 
-// Of each character what map(character, out) appends.
-template <class Map>
-void map_characters(std::string& text, bool& whole_front, Map map) {
-  std::string out;
-  out.reserve(text.size());
+// Of each character what map(character, out) appends; those of which keeps(character) is true stay as they are.
+template <class Keeps, class Map>
+void map_characters(std::string& text, Spare& spare, bool& whole_front, Keeps keeps, Map map) {
+  std::string& out = spare.text;
+  out.clear();
+  std::size_t given = 0;  // what lies before went into `out`
   for (std::size_t at = 0; at < text.size();) {
-    const bool first = at == 0;
-    map(next_code_point(text, at), out);
-    if (first && out.empty()) whole_front = false;
+    const std::size_t begin = at;
+    const char32_t character = next_code_point(text, at);
+    if (keeps(character)) continue;
+    out.append(text, given, begin - given);
+    map(character, out);
+    given = at;
+    if (begin == 0 && out.empty()) whole_front = false;
   }
-  text = std::move(out);
+  if (given == 0) return;
+  out.append(text, given);
+  text.swap(out);
+}
+
+constexpr auto kKeepsNone = [](char32_t) { return false; };
+
+char32_t lower(char32_t character) {
+  if (character < 0x80) return character >= 'A' && character <= 'Z' ? character + 0x20 : character;
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character)));
 }
 
 void append_lower(char32_t character, std::string& out) {
-  if (character < 0x80) {
-    out += static_cast<char>(character >= 'A' && character <= 'Z' ? character + 0x20 : character);
-  } else if (character == U'\u0130') {
+  if (character == U'\u0130') {
     out += "i\u0307";
   } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
+    append_utf8(out, lower(character));
   }
 }
 
@@ -55,7 +68,7 @@ bool is_any_mark(char32_t character) {
 class FormNormalizer final : public Normalizer {
  public:
   explicit FormNormalizer(UnicodeForm form) : form_(form) {}
-  void apply(std::string& text, bool&) const override { form_.apply(text); }
+  void apply(std::string& text, Spare& spare, bool&) const override { form_.apply(text, spare); }
   [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
@@ -64,18 +77,28 @@ class FormNormalizer final : public Normalizer {
 
 class LowercaseNormalizer final : public Normalizer {
  public:
-  void apply(std::string& text, bool& whole_front) const override { map_characters(text, whole_front, append_lower); }
+  void apply(std::string& text, Spare& spare, bool& whole_front) const override {
+    const auto keeps = [this](char32_t character) { return is_lower_(character) != 0; };
+    map_characters(text, spare, whole_front, keeps, append_lower);
+  }
   [[nodiscard]] bool passes_cuts() const override { return true; }
+
+ private:
+  CharacterTable is_lower_{[](char32_t character) -> std::uint8_t {
+    return character != U'\u0130' && lower(character) == character ? 1 : 0;
+  }};
 };
 
 class StripAccentsNormalizer final : public Normalizer {
  public:
-  void apply(std::string& text, bool& whole_front) const override {
-    map_characters(text, whole_front, [](char32_t character, std::string& out) {
-      if (!is_any_mark(character)) append_utf8(out, character);
-    });
+  void apply(std::string& text, Spare& spare, bool& whole_front) const override {
+    const auto keeps = [this](char32_t character) { return is_mark_(character) == 0; };
+    map_characters(text, spare, whole_front, keeps, [](char32_t, std::string&) {});
   }
   [[nodiscard]] bool passes_cuts() const override { return true; }
+
+ private:
+  CharacterTable is_mark_{[](char32_t character) -> std::uint8_t { return is_any_mark(character) ? 1 : 0; }};
 };
 
 BertRules read_bert_rules(const JsonValue& part) {
@@ -94,7 +117,7 @@ class StripNormalizer final : public Normalizer {
     left_ = needed_boolean(part, "strip_left");
     right_ = needed_boolean(part, "strip_right");
   }
-  void apply(std::string& text, bool& whole_front) const override {
+  void apply(std::string& text, Spare&, bool& whole_front) const override {
     std::size_t begin = 0, end = text.size();
     for (std::size_t at = 0; left_ && at < end && is_white_space(next_code_point(text, at));) begin = at;
     for (std::size_t at = end; right_ && at > begin && is_white_space(previous_code_point(text, at));) end = at;
@@ -111,7 +134,9 @@ class StripNormalizer final : public Normalizer {
 class ReplaceNormalizer final : public Normalizer {
  public:
   explicit ReplaceNormalizer(const JsonValue& part) : replacement_(part) {}
-  void apply(std::string& text, bool& whole_front) const override { replacement_.apply(text, whole_front); }
+  void apply(std::string& text, Spare& spare, bool& whole_front) const override {
+    replacement_.apply(text, spare, whole_front);
+  }
   [[nodiscard]] bool passes_cuts() const override { return replacement_.passes_cuts(); }
 
  private:
@@ -124,7 +149,7 @@ class PrependNormalizer final : public Normalizer {
     expect_keys(part, {"prepend"});
     if (prefix_.size() > kLongestToken) part.fail("prepend", "is too long");
   }
-  void apply(std::string& text, bool&) const override {
+  void apply(std::string& text, Spare&, bool&) const override {
     if (!text.empty()) text.insert(0, prefix_);
   }
   [[nodiscard]] bool passes_cuts() const override { return true; }
@@ -135,14 +160,10 @@ class PrependNormalizer final : public Normalizer {
 
 class NmtNormalizer final : public Normalizer {
  public:
-  void apply(std::string& text, bool& whole_front) const override {
-    map_characters(text, whole_front, [](char32_t character, std::string& out) {
-      if (is_gone(character)) return;
-      if (is_space(character)) {
-        out += ' ';
-      } else {
-        append_utf8(out, character);
-      }
+  void apply(std::string& text, Spare& spare, bool& whole_front) const override {
+    const auto keeps = [](char32_t character) { return !is_gone(character) && !is_space(character); };
+    map_characters(text, spare, whole_front, keeps, [](char32_t character, std::string& out) {
+      if (is_space(character)) out += ' ';
     });
   }
   [[nodiscard]] bool passes_cuts() const override { return true; }
@@ -161,10 +182,10 @@ class NmtNormalizer final : public Normalizer {
 
 class ByteLevelNormalizer final : public Normalizer {
  public:
-  void apply(std::string& text, bool&) const override {
-    std::string out;
-    for (const char byte : text) append_utf8(out, kByteCharacters[static_cast<unsigned char>(byte)]);
-    text = std::move(out);
+  void apply(std::string& text, Spare& spare, bool&) const override {
+    spare.text.clear();
+    for (const char byte : text) append_utf8(spare.text, kByteCharacters[static_cast<unsigned char>(byte)]);
+    text.swap(spare.text);
   }
 };
 
@@ -174,10 +195,10 @@ class SequenceNormalizer final : public Normalizer {
     // Flat, so that growth is checked behind each of them.
     for (const JsonValue& one : flat_parts(part, "normalizers")) parts_.push_back(read_normalizer(one));
   }
-  void apply(std::string& text, bool& whole_front) const override {
+  void apply(std::string& text, Spare& spare, bool& whole_front) const override {
     const std::size_t before = text.size();
     for (const auto& part : parts_) {
-      part->apply(text, whole_front);
+      part->apply(text, spare, whole_front);
       check_growth(before, text.size());
     }
   }
@@ -191,8 +212,8 @@ class SequenceNormalizer final : public Normalizer {
 
 }  // namespace
 
-void BertNormalizer::apply(std::string& text, bool& whole_front) const {
-  map_characters(text, whole_front, [this](char32_t character, std::string& out) {
+void BertNormalizer::apply(std::string& text, Spare& spare, bool& whole_front) const {
+  map_characters(text, spare, whole_front, kKeepsNone, [this](char32_t character, std::string& out) {
     if (rules_.cleans && (character == 0 || is_removed(character))) return;
     if (rules_.cleans && is_white_space(character)) {
       out += ' ';
@@ -204,12 +225,12 @@ void BertNormalizer::apply(std::string& text, bool& whole_front) const {
     if (apart) out += ' ';
   });
   if (rules_.strips) {
-    apply_form(text, {});
-    map_characters(text, whole_front, [](char32_t character, std::string& out) {
-      if (!is_stripped_mark(character)) append_utf8(out, character);
-    });
+    apply_form(text, {}, spare);
+    map_characters(
+        text, spare, whole_front, [](char32_t character) { return !is_stripped_mark(character); },
+        [](char32_t, std::string&) {});
   }
-  if (rules_.lowers) map_characters(text, whole_front, append_lower);
+  if (rules_.lowers) map_characters(text, spare, whole_front, kKeepsNone, append_lower);
 }
 
 std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part) {

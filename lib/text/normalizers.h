@@ -16,7 +16,7 @@ namespace headlight::text {
 class BertNormalizer final : public Normalizer {
  public:
   explicit BertNormalizer(const BertRules& rules) : rules_(rules) {}
-  void apply(std::string& text, bool& whole_front) const override;
+  void apply(std::string& text, Spare& spare, bool& whole_front) const override;
   [[nodiscard]] bool passes_cuts() const override { return true; }
   [[nodiscard]] const BertRules& rules() const noexcept { return rules_; }
 
@@ -28,7 +28,7 @@ class BertNormalizer final : public Normalizer {
 class Replacement {
  public:
   explicit Replacement(const JsonValue& part);
-  void apply(std::string& text, bool& whole_front) const;
+  void apply(std::string& text, Spare& spare, bool& whole_front) const;
   [[nodiscard]] bool passes_cuts() const { return passes_cuts_; }
 
  private:

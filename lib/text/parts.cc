@@ -10,7 +10,6 @@ namespace headlight::text {
 namespace {
 
 constexpr std::size_t kMostParts = 64;
-constexpr std::size_t kMostWriters = 4;
 // No published tokenizer makes more of a text.
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kFewBytes = 4096;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "files/json_value.h"
+#include "text/scratch.h"
 
 namespace headlight::text {
 
@@ -32,7 +33,7 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   // `whole_front`: becomes false where the text's first character is taken away.
-  virtual void apply(std::string& text, bool& whole_front) const = 0;
+  virtual void apply(std::string& text, Spare& spare, bool& whole_front) const = 0;
   // Whether what becomes of the text before a cut (text/cut.h) does not depend on what lies behind, and ends with what
   // becomes of a letter of cuts, in which there is no mark of ASCII.
   [[nodiscard]] virtual bool passes_cuts() const { return false; }
@@ -56,16 +57,7 @@ class PreTokenizer {
   // `space`: what normalizers make of that of the cut, " " or "\u2581".
   [[nodiscard]] virtual AtCut at_cut(std::string_view space) const = 0;
   // `piece` is not empty; empty pieces may come out of it.
-  virtual void split(std::string_view piece, bool first, PieceSink& out) const = 0;
-};
-
-// Memory of a model that lasts over the pieces of a call.
-struct Scratch {
-  std::vector<std::uint32_t> symbols, next, previous;
-  std::vector<std::uint32_t> ends;  // where each symbol ends in the piece
-  std::vector<std::uint64_t> heap;
-  std::vector<double> scores;
-  std::string text;
+  virtual void split(std::string_view piece, bool first, Scratch& scratch, PieceSink& out) const = 0;
 };
 
 // Bytes of a piece, enough most often, of which a model tries to make its first `most` ids, no token being longer than

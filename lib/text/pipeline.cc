@@ -43,8 +43,8 @@ std::unique_ptr<Model> read_model(const JsonValue& document, bool& takes_bytes) 
 class Ids final : public PieceSink, public WordSink {
  public:
   // Of those behind the ids that there are, `most` at least where there are so many.
-  Ids(const Pipeline& pipeline, std::int64_t most, std::vector<std::int64_t>& ids)
-      : pipeline_(pipeline), enough_(ids.size() + static_cast<std::size_t>(most)), ids_(ids) {}
+  Ids(const Pipeline& pipeline, std::int64_t most, Scratch& scratch, std::vector<std::int64_t>& ids)
+      : pipeline_(pipeline), enough_(ids.size() + static_cast<std::size_t>(most)), scratch_(scratch), ids_(ids) {}
 
   void take_text(std::string_view text) {
     take_matches(pipeline_.added->raw(), text, true,
@@ -88,23 +88,23 @@ class Ids final : public PieceSink, public WordSink {
     if (pipeline_.bert) return static_cast<void>(split_words(part, *pipeline_.bert, false, *this));
     const auto take_piece = [this](std::string_view piece, bool begins) { split(piece, begins); };
     if (pipeline_.normalizer == nullptr) return take_matches(pipeline_.added->normalized(), part, first, take_piece);
-    normalized_ = part;
+    std::string& normalized = scratch_.normalized;
+    normalized = part;
     bool whole_front = true;
-    pipeline_.normalizer->apply(normalized_, whole_front);
-    check_growth(part.size(), normalized_.size());
-    take_matches(pipeline_.added->normalized(), normalized_, first && whole_front, take_piece);
+    pipeline_.normalizer->apply(normalized, scratch_.spare, whole_front);
+    check_growth(part.size(), normalized.size());
+    take_matches(pipeline_.added->normalized(), normalized, first && whole_front, take_piece);
   }
 
   void split(std::string_view piece, bool first) {
     if (pipeline_.pre_tokenizer == nullptr) return take(piece, first);
-    pipeline_.pre_tokenizer->split(piece, first, *this);
+    pipeline_.pre_tokenizer->split(piece, first, scratch_, *this);
   }
 
   const Pipeline& pipeline_;
   std::size_t enough_;
+  Scratch& scratch_;
   std::vector<std::int64_t>& ids_;
-  std::string normalized_;
-  Scratch scratch_;
 };
 
 constexpr std::int64_t kAll = INT64_MAX / 2;
@@ -115,7 +115,8 @@ std::optional<std::string> space_of_cuts(const Normalizer* normalizer) {
   if (!normalizer->passes_cuts()) return std::nullopt;
   std::string text = "xy xy";
   bool whole_front = true;
-  normalizer->apply(text, whole_front);
+  Spare spare;
+  normalizer->apply(text, spare, whole_front);
   for (const std::string_view space : {std::string_view(" "), kMetaspace}) {
     if (text.ends_with("xy" + std::string(space) + "xy")) return std::string(space);
   }
@@ -167,44 +168,44 @@ Pipeline::Pipeline(const JsonValue& document) {
   splits_at_cuts = cuts_tell(*this);
 }
 
-void Pipeline::append(std::string_view text, std::vector<std::int64_t>& ids) const {
-  Ids(*this, kAll, ids).take_text(text);
+void Pipeline::append(std::string_view text, Scratch& scratch, std::vector<std::int64_t>& ids) const {
+  Ids(*this, kAll, scratch, ids).take_text(text);
 }
 
-void Pipeline::append_first(std::string_view text, std::int64_t most, std::vector<std::int64_t>& ids) const {
+void Pipeline::append_first(std::string_view text, std::int64_t most, Scratch& scratch,
+                            std::vector<std::int64_t>& ids) const {
   most = std::clamp<std::int64_t>(most, 0, kAll);
   for (std::size_t size = first_bytes(static_cast<std::size_t>(most), 0); splits_at_cuts && size < text.size() / 4;
        size *= 4) {
     const std::size_t cut = find_cut(text, size, 2 * size);
     if (cut == 0) continue;
     const std::size_t before = ids.size();
-    Ids(*this, most, ids).take_text(text.substr(0, cut));
+    Ids(*this, most, scratch, ids).take_text(text.substr(0, cut));
     if (ids.size() - before >= static_cast<std::size_t>(most)) return;
     ids.resize(before);
   }
-  Ids(*this, most, ids).take_text(text);
+  Ids(*this, most, scratch, ids).take_text(text);
 }
 
-std::vector<std::int64_t> Pipeline::around(const std::vector<TemplatePart>& parts, SpecialTokens special,
-                                           std::string_view first, std::string_view second) const {
-  std::vector<std::int64_t> ids;
+void Pipeline::append_around(const std::vector<TemplatePart>& parts, SpecialTokens special, std::string_view first,
+                             std::string_view second, Scratch& scratch, std::vector<std::int64_t>& ids) const {
   for (const TemplatePart& part : parts) {
     switch (part.kind) {
       case TemplatePart::Kind::first_text:
-        append(first, ids);
+        append(first, scratch, ids);
         break;
       case TemplatePart::Kind::second_text:
-        append(second, ids);
+        append(second, scratch, ids);
         break;
       default:
         if (special == SpecialTokens::with) ids.insert(ids.end(), part.ids.begin(), part.ids.end());
     }
   }
-  return ids;
 }
 
-TokenPair Pipeline::around_within(const std::vector<TemplatePart>& parts, std::int64_t room, std::string_view first,
-                                  std::string_view second) const {
+void Pipeline::append_within(const std::vector<TemplatePart>& parts, std::int64_t room, std::string_view first,
+                             std::string_view second, Scratch& scratch, std::vector<std::int64_t>& ids,
+                             std::vector<std::int64_t>* types) const {
   using Kind = TemplatePart::Kind;
   // A text that stands in a template more than once is cut in each place.
   const auto times = [&](Kind kind) {
@@ -212,30 +213,28 @@ TokenPair Pipeline::around_within(const std::vector<TemplatePart>& parts, std::i
   };
   const std::int64_t room_of_each =
       room / std::max<std::int64_t>({times(Kind::first_text), times(Kind::second_text), 1});
-  std::vector<std::int64_t> one, two;
+  std::vector<std::int64_t>&one = scratch.first, &two = scratch.second;
   // Of two texts that are both too long the longer one gets the odd token: then the shorter one is needed to its end.
   for (std::int64_t enough = std::min(room_of_each, kAll / 4) + 1;; enough = std::min(enough, kAll / 4) * 4) {
     one.clear();
     two.clear();
-    if (times(Kind::first_text) > 0) append_first(first, enough, one);
-    if (times(Kind::second_text) > 0) append_first(second, enough, two);
+    if (times(Kind::first_text) > 0) append_first(first, enough, scratch, one);
+    if (times(Kind::second_text) > 0) append_first(second, enough, scratch, two);
     const auto shorter = static_cast<std::int64_t>(std::min(one.size(), two.size()));
     if (room_of_each % 2 == 0 || shorter < enough) break;
   }
   const auto [n1, n2] =
       pair_lengths(static_cast<std::int64_t>(one.size()), static_cast<std::int64_t>(two.size()), room_of_each);
-  TokenPair pair;
   for (const TemplatePart& part : parts) {
-    const std::vector<std::int64_t>& ids = part.kind == Kind::first_text    ? one
-                                           : part.kind == Kind::second_text ? two
-                                                                            : part.ids;
+    const std::vector<std::int64_t>& of_part = part.kind == Kind::first_text    ? one
+                                               : part.kind == Kind::second_text ? two
+                                                                                : part.ids;
     const std::int64_t count = part.kind == Kind::first_text    ? n1
                                : part.kind == Kind::second_text ? n2
-                                                                : static_cast<std::int64_t>(ids.size());
-    pair.ids.insert(pair.ids.end(), ids.begin(), ids.begin() + count);
-    pair.types.insert(pair.types.end(), static_cast<std::size_t>(count), part.type);
+                                                                : static_cast<std::int64_t>(of_part.size());
+    ids.insert(ids.end(), of_part.begin(), of_part.begin() + count);
+    if (types != nullptr) types->insert(types->end(), static_cast<std::size_t>(count), part.type);
   }
-  return pair;
 }
 
 }  // namespace headlight::text

@@ -20,15 +20,17 @@ namespace headlight::text {
 struct Pipeline {
   explicit Pipeline(const JsonValue& document);
 
-  void append(std::string_view text, std::vector<std::int64_t>& ids) const;
+  void append(std::string_view text, Scratch& scratch, std::vector<std::int64_t>& ids) const;
   // The first ids of the text, `most` at least where there are so many, in time and memory that do not grow with what
   // lies behind them, as far as there are cuts (text/cut.h).
-  void append_first(std::string_view text, std::int64_t most, std::vector<std::int64_t>& ids) const;
-  [[nodiscard]] std::vector<std::int64_t> around(const std::vector<TemplatePart>& parts, SpecialTokens special,
-                                                 std::string_view first, std::string_view second) const;
-  // As around(), but cut: at most `room` ids of both texts together.
-  [[nodiscard]] TokenPair around_within(const std::vector<TemplatePart>& parts, std::int64_t room,
-                                        std::string_view first, std::string_view second) const;
+  void append_first(std::string_view text, std::int64_t most, Scratch& scratch, std::vector<std::int64_t>& ids) const;
+  // The ids of texts as a template of the post-processor has them.
+  void append_around(const std::vector<TemplatePart>& parts, SpecialTokens special, std::string_view first,
+                     std::string_view second, Scratch& scratch, std::vector<std::int64_t>& ids) const;
+  // The same, but cut: at most `room` ids of both texts together. `types`: of each id, or null.
+  void append_within(const std::vector<TemplatePart>& parts, std::int64_t room, std::string_view first,
+                     std::string_view second, Scratch& scratch, std::vector<std::int64_t>& ids,
+                     std::vector<std::int64_t>* types) const;
   [[nodiscard]] const std::string* token(std::int64_t id) const {
     const std::string* const found = added->token(id);
     return found != nullptr ? found : model->token(id);

@@ -1,7 +1,8 @@
 #include "text/pre_tokenizers.h"
 
-#include <utf8proc.h>
-
+#include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,11 +52,11 @@ class ByteLevelSplitter final : public PreTokenizer {
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
     return splits_ ? at_spaces_alone(space) : AtCut::unknown;
   }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    std::string prefixed;
-    if (prefixes_ && piece[0] != ' ') piece = prefixed.append(" ").append(piece);
+  void split(std::string_view piece, bool first, Scratch& scratch, PieceSink& out) const override {
+    Written prefixed(scratch), written(scratch);
+    if (prefixes_ && piece[0] != ' ') piece = (*prefixed).append(" ").append(piece);
     if (keeps_bytes_) return split_bytes(piece, first, out);
-    Writer writer(out);
+    Writer writer(*written, out);
     split_bytes(piece, first, writer);
   }
 
@@ -63,7 +64,7 @@ class ByteLevelSplitter final : public PreTokenizer {
   // Writes bytes as characters.
   class Writer final : public PieceSink {
    public:
-    explicit Writer(PieceSink& out) : out_(out) {}
+    Writer(std::string& text, PieceSink& out) : text_(text), out_(out) {}
     void take(std::string_view piece, bool first) override {
       text_.clear();
       for (const char byte : piece) append_utf8(text_, kByteCharacters[static_cast<unsigned char>(byte)]);
@@ -71,8 +72,8 @@ class ByteLevelSplitter final : public PreTokenizer {
     }
 
    private:
+    std::string& text_;
     PieceSink& out_;
-    std::string text_;
   };
 
   void split_bytes(std::string_view piece, bool first, PieceSink& out) const {
@@ -101,9 +102,9 @@ class MetaspaceSplitter final : public PreTokenizer {
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
     return splits_ && (space == " " || space == space_) ? AtCut::splits : AtCut::unknown;
   }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    std::string text;
-    text.reserve(piece.size() + piece.size() / 2 + space_.size());
+  void split(std::string_view piece, bool first, Scratch& scratch, PieceSink& out) const override {
+    Written written(scratch);
+    std::string& text = *written;
     const bool has_space = piece[0] == ' ' || piece.starts_with(space_);
     if (prefixes_ && (always_ || first) && !has_space) text = space_;
     for (std::size_t at = 0; at < piece.size();) {
@@ -125,63 +126,127 @@ class MetaspaceSplitter final : public PreTokenizer {
   bool always_, prefixes_, splits_;
 };
 
-class DigitsSplitter final : public PreTokenizer {
+// At characters of some kind.
+class CharacterSplitter final : public PreTokenizer {
  public:
-  explicit DigitsSplitter(const JsonValue& part) {
-    expect_keys(part, {"individual_digits"});
-    behavior_ = needed_boolean(part, "individual_digits") ? Behavior::isolated : Behavior::contiguous;
+  using Matches = bool (*)(char32_t);
+  using Cuts = AtCut (*)(std::string_view);
+  CharacterSplitter(Matches matches, Behavior behavior, Cuts cuts) : rules_{{matches, behavior, cuts}} { fill(); }
+
+  // Splits as this and then the other do; false, and nothing has changed, where one walk does not do that.
+  [[nodiscard]] bool join(const CharacterSplitter& other) {
+    if (!is_plain() || !other.is_plain()) return false;
+    rules_.insert(rules_.end(), other.rules_.begin(), other.rules_.end());
+    fill();
+    return true;
   }
-  [[nodiscard]] AtCut at_cut(std::string_view) const override { return AtCut::passes; }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    split_characters(piece, first, behavior_, out, is_number);
+
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override {
+    for (const Rule& rule : rules_) {
+      if (const AtCut found = rule.cuts(space); found != AtCut::passes) return found;
+    }
+    return AtCut::passes;
+  }
+  void split(std::string_view piece, bool first, Scratch&, PieceSink& out) const override {
+    if (!is_plain()) {
+      return split_characters(piece, first, rules_[0].behavior, out,
+                              [this](char32_t character) { return kind_of(character) != Kind::other; });
+    }
+    std::size_t given = 0;
+    const auto give = [&](std::size_t end) {
+      if (end > given) out.take(piece.substr(given, end - given), first && given == 0);
+      given = end;
+    };
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t begin = at;
+      const Kind kind = kind_of(next_code_point(piece, at));
+      if (kind == Kind::other) continue;
+      give(begin);
+      if (kind == Kind::removed) given = at;
+      give(at);
+    }
+    give(piece.size());
   }
 
  private:
-  Behavior behavior_;
+  struct Rule {
+    Matches matches;
+    Behavior behavior;
+    Cuts cuts;
+  };
+  enum class Kind : std::uint8_t { other, isolated, removed };
+
+  // Whether what matches goes or stands by itself, whatever is beside it.
+  [[nodiscard]] bool is_plain() const {
+    return std::all_of(rules_.begin(), rules_.end(), [](const Rule& rule) {
+      return rule.behavior == Behavior::isolated || rule.behavior == Behavior::removed;
+    });
+  }
+  // What goes for one rule is gone for all.
+  [[nodiscard]] Kind ask_rules(char32_t character) const {
+    Kind kind = Kind::other;
+    for (const Rule& rule : rules_) {
+      if (kind == Kind::removed || !rule.matches(character)) continue;
+      kind = rule.behavior == Behavior::removed ? Kind::removed : Kind::isolated;
+    }
+    return kind;
+  }
+  void fill() {
+    kinds_.resize(kTableEnd);
+    for (char32_t character = 0; character < kTableEnd; ++character) kinds_[character] = ask_rules(character);
+  }
+  [[nodiscard]] Kind kind_of(char32_t character) const {
+    return character < kTableEnd ? kinds_[character] : ask_rules(character);
+  }
+
+  static constexpr char32_t kTableEnd = 0x10000;
+  std::vector<Rule> rules_;
+  std::vector<Kind> kinds_;  // by character
 };
 
-class PunctuationSplitter final : public PreTokenizer {
- public:
-  explicit PunctuationSplitter(const JsonValue& part) {
-    expect_keys(part, {"behavior"});
-    behavior_ = part.contains("behavior") ? read_behavior(part, "behavior") : Behavior::isolated;
-  }
-  [[nodiscard]] AtCut at_cut(std::string_view) const override { return AtCut::passes; }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    split_characters(piece, first, behavior_, out, is_punctuation);
-  }
+AtCut pass_cuts(std::string_view) { return AtCut::passes; }
 
- private:
-  Behavior behavior_;
-};
+std::unique_ptr<PreTokenizer> read_digits(const JsonValue& part) {
+  expect_keys(part, {"individual_digits"});
+  const bool alone = needed_boolean(part, "individual_digits");
+  return std::make_unique<CharacterSplitter>(&is_number, alone ? Behavior::isolated : Behavior::contiguous, &pass_cuts);
+}
 
-class WhitespaceSplitSplitter final : public PreTokenizer {
- public:
-  [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_white_space(space); }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    split_characters(piece, first, Behavior::removed, out, is_white_space);
-  }
-};
+std::unique_ptr<PreTokenizer> read_punctuation(const JsonValue& part) {
+  expect_keys(part, {"behavior"});
+  const Behavior behavior = part.contains("behavior") ? read_behavior(part, "behavior") : Behavior::isolated;
+  return std::make_unique<CharacterSplitter>(&is_punctuation, behavior, &pass_cuts);
+}
+
+std::unique_ptr<PreTokenizer> white_space_splitter() {
+  return std::make_unique<CharacterSplitter>([](char32_t character) { return is_white_space(character); },
+                                             Behavior::removed, &at_white_space);
+}
 
 // \w+|[^\w\s]+
 class WhitespaceSplitter final : public PreTokenizer {
  public:
   [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_spaces_alone(space); }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    enum class CharacterKind { space, word, other };
+  void split(std::string_view piece, bool first, Scratch&, PieceSink& out) const override {
     Pieces pieces(piece, first, Behavior::removed, out);
     CharacterKind last = CharacterKind::space;
     for (std::size_t at = 0, begin = 0; at < piece.size(); begin = at) {
-      const char32_t character = next_code_point(piece, at);
-      const CharacterKind kind = is_word_character(character) ? CharacterKind::word
-                                 : is_white_space(character)  ? CharacterKind::space
-                                                              : CharacterKind::other;
+      const auto kind = static_cast<CharacterKind>(kinds_(next_code_point(piece, at)));
       if (kind != last) pieces.add(begin, last == CharacterKind::space);
       last = kind;
     }
     pieces.add(piece.size(), last == CharacterKind::space);
     pieces.finish();
   }
+
+ private:
+  enum class CharacterKind : std::uint8_t { space, word, other };
+  CharacterTable kinds_{[](char32_t character) -> std::uint8_t {
+    const CharacterKind kind = is_word_character(character) ? CharacterKind::word
+                               : is_white_space(character)  ? CharacterKind::space
+                                                            : CharacterKind::other;
+    return static_cast<std::uint8_t>(kind);
+  }};
 };
 
 class SplitSplitter final : public PreTokenizer {
@@ -210,7 +275,7 @@ class SplitSplitter final : public PreTokenizer {
     if (text_ != space) return AtCut::passes;
     return inverts_ || behavior_ == Behavior::merged_with_previous ? AtCut::unknown : AtCut::splits;
   }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
+  void split(std::string_view piece, bool first, Scratch&, PieceSink& out) const override {
     if (match_ != nullptr && behavior_ == Behavior::isolated) return split_matches(piece, first, match_, out);
     Pieces pieces(piece, first, behavior_, out);
     for (std::size_t at = 0; at < piece.size();) {
@@ -236,8 +301,11 @@ class SequenceSplitter final : public PreTokenizer {
     expect_keys(part, {"pretokenizers"});
     const std::vector<JsonValue> parts = needed_parts(part, "pretokenizers");
     for (const JsonValue& one : parts) {
-      const bool last = parts_.size() + 1 == parts.size();
-      parts_.push_back(read_pre_tokenizer(one, keeps_bytes && last));
+      const bool last = &one == &parts.back();
+      auto next = read_pre_tokenizer(one, keeps_bytes && last);
+      auto* const before = parts_.empty() ? nullptr : dynamic_cast<CharacterSplitter*>(parts_.back().get());
+      const auto* const behind = dynamic_cast<const CharacterSplitter*>(next.get());
+      if (before == nullptr || behind == nullptr || !before->join(*behind)) parts_.push_back(std::move(next));
     }
   }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
@@ -246,26 +314,27 @@ class SequenceSplitter final : public PreTokenizer {
     }
     return AtCut::passes;
   }
-  void split(std::string_view piece, bool first, PieceSink& out) const override {
-    Link(*this, 0, out).take(piece, first);
+  void split(std::string_view piece, bool first, Scratch& scratch, PieceSink& out) const override {
+    Link(*this, 0, scratch, out).take(piece, first);
   }
 
  private:
   // Takes pieces for the part of that number.
   class Link final : public PieceSink {
    public:
-    Link(const SequenceSplitter& sequence, std::size_t number, PieceSink& out)
-        : sequence_(sequence), number_(number), out_(out) {}
+    Link(const SequenceSplitter& sequence, std::size_t number, Scratch& scratch, PieceSink& out)
+        : sequence_(sequence), number_(number), scratch_(scratch), out_(out) {}
     void take(std::string_view piece, bool first) override {
       if (piece.empty()) return;
       if (number_ == sequence_.parts_.size()) return out_.take(piece, first);
-      Link next(sequence_, number_ + 1, out_);
-      sequence_.parts_[number_]->split(piece, first, next);
+      Link next(sequence_, number_ + 1, scratch_, out_);
+      sequence_.parts_[number_]->split(piece, first, scratch_, next);
     }
 
    private:
     const SequenceSplitter& sequence_;
     std::size_t number_;
+    Scratch& scratch_;
     PieceSink& out_;
   };
 
@@ -276,7 +345,7 @@ class SequenceSplitter final : public PreTokenizer {
 
 AtCut BertSplitter::at_cut(std::string_view space) const { return at_white_space(space); }
 
-void BertSplitter::split(std::string_view piece, bool first, PieceSink& out) const {
+void BertSplitter::split(std::string_view piece, bool first, Scratch&, PieceSink& out) const {
   class Words final : public WordSink {
    public:
     Words(std::string_view piece, bool first, PieceSink& out) : piece_(piece), first_(first), out_(out) {}
@@ -300,14 +369,14 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool kee
   if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes);
   if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes);
   if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
-  if (type == "Digits") return std::make_unique<DigitsSplitter>(part);
-  if (type == "Punctuation") return std::make_unique<PunctuationSplitter>(part);
+  if (type == "Digits") return read_digits(part);
+  if (type == "Punctuation") return read_punctuation(part);
   if (type == "Split") return std::make_unique<SplitSplitter>(part);
   if (type == "BertPreTokenizer" || type == "Whitespace" || type == "WhitespaceSplit") {
     expect_keys(part, {});
     if (type == "BertPreTokenizer") return std::make_unique<BertSplitter>();
     if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>();
-    return std::make_unique<WhitespaceSplitSplitter>();
+    return white_space_splitter();
   }
   part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");
 }

@@ -12,7 +12,7 @@ namespace headlight::text {
 class BertSplitter final : public PreTokenizer {
  public:
   [[nodiscard]] AtCut at_cut(std::string_view space) const override;
-  void split(std::string_view piece, bool first, PieceSink& out) const override;
+  void split(std::string_view piece, bool first, Scratch& scratch, PieceSink& out) const override;
 };
 
 // `part` of the file: an object with the type BertPreTokenizer, ByteLevel, Metaspace, Digits, Punctuation, Split,

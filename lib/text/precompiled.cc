@@ -13,6 +13,7 @@ namespace {
 // Clusters of fewer bytes are looked for whole, before their characters.
 constexpr std::size_t kLongCluster = 6;
 constexpr std::size_t kLongestResult = 256;
+constexpr std::int32_t kKindsEnd = 0x10000;
 
 int digit_of(char letter) {
   if (letter >= 'A' && letter <= 'Z') return letter - 'A';
@@ -56,6 +57,20 @@ struct Unit {
   [[nodiscard]] std::uint32_t offset() const noexcept { return bits >> 10 << ((bits & 0x200) >> 6); }
 };
 
+std::size_t end_of_cluster(std::string_view text, std::size_t begin) {
+  std::size_t end = begin;
+  std::int32_t state = 0;
+  auto last = static_cast<std::int32_t>(next_code_point(text, end));
+  while (end < text.size()) {
+    std::size_t behind = end;
+    const auto next = static_cast<std::int32_t>(next_code_point(text, behind));
+    if (utf8proc_grapheme_break_stateful(last, next, &state)) break;
+    last = next;
+    end = behind;
+  }
+  return end;
+}
+
 }  // namespace
 
 Precompiled::Precompiled(const JsonValue& part) {
@@ -72,10 +87,8 @@ Precompiled::Precompiled(const JsonValue& part) {
     end = std::min(results_.find('\0', begin), results_.size());
     if (end - begin > kLongestResult) part.fail("precompiled_charsmap", "makes a character too long");
   }
-  for (std::size_t letter = 0; letter < keeps_.size(); ++letter) {
-    const auto byte = static_cast<char>(letter);
-    keeps_[letter] = byte != '\r' && !find({&byte, 1});
-  }
+  kinds_.reserve(kKindsEnd);
+  for (std::int32_t character = 0; character < kKindsEnd; ++character) kinds_.push_back(kind_of(character));
   passes_cuts_ = keeps_cut_letters();
 }
 
@@ -128,35 +141,82 @@ void Precompiled::append(std::string_view cluster, std::string& out) const {
   }
 }
 
-void Precompiled::apply(std::string& text, bool& whole_front) const {
-  std::string out;
-  out.reserve(text.size());
-  const auto is_plain = [&](std::size_t at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    return byte < 0x80 && keeps_[byte];
-  };
-  const auto is_ascii = [&](std::size_t at) { return static_cast<unsigned char>(text[at]) < 0x80; };
-  for (std::size_t begin = 0; begin < text.size();) {
-    // A letter of ASCII before another one is a cluster.
-    std::size_t end = begin;
-    while (end < text.size() && is_plain(end) && (end + 1 == text.size() || is_ascii(end + 1))) ++end;
-    out.append(text, begin, end - begin);
-    if (end == text.size()) break;
-    begin = end;
-    utf8proc_int32_t state = 0;
-    auto last = static_cast<utf8proc_int32_t>(next_code_point(text, end));
-    while (end < text.size()) {
-      std::size_t behind = end;
-      const auto next = static_cast<utf8proc_int32_t>(next_code_point(text, behind));
-      if (utf8proc_grapheme_break_stateful(last, next, &state)) break;
-      last = next;
-      end = behind;
-    }
-    append(std::string_view(text).substr(begin, end - begin), out);
-    if (begin == 0 && out.empty()) whole_front = false;
-    begin = end;
+bool Precompiled::may_begin_key(std::string_view text) const {
+  if (units_.empty()) return false;
+  std::size_t place = Unit{units_[0]}.offset();
+  for (const char byte : text) {
+    const auto label = static_cast<unsigned char>(byte);
+    place ^= label;
+    if (label == 0 || place >= units_.size()) return false;
+    const Unit unit{units_[place]};
+    if (unit.label() != label) return false;
+    if (unit.has_leaf()) return true;
+    place ^= unit.offset();
   }
-  text = std::move(out);
+  return true;
+}
+
+Precompiled::Kind Precompiled::kind_of(std::int32_t character) const {
+  if (character >= 0xD800 && character <= 0xDFFF) return {};
+  std::string text;
+  append_utf8(text, static_cast<char32_t>(character));
+  Kind kind;
+  kind.begins_no_key = may_begin_key(text) ? 0 : 1;
+  kind.is_no_key = find(text) ? 0 : 1;
+  switch (utf8proc_get_property(character)->boundclass) {
+    case UTF8PROC_BOUNDCLASS_OTHER:
+    case UTF8PROC_BOUNDCLASS_CONTROL:
+    case UTF8PROC_BOUNDCLASS_LF:
+    case UTF8PROC_BOUNDCLASS_LV:
+    case UTF8PROC_BOUNDCLASS_LVT:
+    case UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC:
+      kind.parts = 1;
+      break;
+    default:
+      break;
+  }
+  return kind;
+}
+
+Precompiled::Kind Precompiled::kind_at(std::string_view text, std::size_t at, std::size_t& size) const {
+  const CodePoint character = code_point_at(text, at);
+  size = std::max<std::size_t>(character.size, 1);
+  return character.value < kKindsEnd ? kinds_[character.value] : Kind{};
+}
+
+void Precompiled::apply(std::string& text, Spare& spare, bool& whole_front) const {
+  std::string& out = spare.text;
+  out.clear();
+  std::size_t given = 0;    // what lies before went into `out`
+  std::size_t cluster = 0;  // where one begins, from which on characters stay as they are
+  bool begins = true;       // whether one begins here
+  bool parts = false;       // whether the last character does
+  for (std::size_t at = 0, size = 0; at < text.size(); at += size) {
+    const Kind kind = kind_at(text, at, size);
+    if (begins || (parts && kind.parts != 0)) cluster = at;
+    parts = kind.parts != 0;
+    begins = false;
+    if (kind.begins_no_key != 0) continue;
+    if (kind.is_no_key != 0) {
+      // A cluster by itself, or within one whose beginning is no key.
+      std::size_t behind = 0;
+      if (at + size == text.size() || (parts && kind_at(text, at + size, behind).parts != 0)) continue;
+    }
+    out.append(text, given, cluster - given);
+    std::size_t end = cluster;
+    while (end < at + size) {
+      const std::size_t begin = end;
+      end = end_of_cluster(text, begin);
+      append(std::string_view(text).substr(begin, end - begin), out);
+      if (begin == 0 && out.empty()) whole_front = false;
+    }
+    given = cluster = end;
+    begins = true;
+    size = end - at;
+  }
+  if (given == 0) return;
+  out.append(text, given);
+  text.swap(out);
 }
 
 }  // namespace headlight::text

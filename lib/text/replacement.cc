@@ -58,17 +58,22 @@ Replacement::Match Replacement::find(std::string_view text, std::size_t at) cons
   return {kNowhere, kNowhere};
 }
 
-void Replacement::apply(std::string& text, bool& whole_front) const {
+void Replacement::apply(std::string& text, Spare& spare, bool& whole_front) const {
   Match match = find(text, 0);
   if (match.begin == std::string_view::npos) return;
   if (match.begin == 0 && content_.empty()) whole_front = false;
-  std::string out;
+  std::string& out = spare.text;
+  out.clear();
   std::size_t at = 0;
-  for (; match.begin != std::string_view::npos; match = find(text, at)) {
+  for (; match.begin != std::string_view::npos; match = find(text, match.end)) {
+    // What stays as it is, such as a single space among those that become one, is copied with what is around it.
+    if (std::string_view(text).substr(match.begin, match.end - match.begin) == content_) continue;
     out.append(text, at, match.begin - at).append(content_);
     at = match.end;
   }
-  text = out.append(text, at);
+  if (at == 0) return;
+  out.append(text, at);
+  text.swap(out);
 }
 
 }  // namespace headlight::text

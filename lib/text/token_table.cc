@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace headlight::text {
 namespace {
@@ -25,11 +26,6 @@ std::uint32_t tag_of(std::string_view token) noexcept {
   }
   mixed = (mixed ^ load(at, left)) * kMixer;
   return static_cast<std::uint32_t>(mixed >> 32);
-}
-
-std::uint64_t mixed_of(std::uint64_t key) noexcept {
-  key *= kMixer;
-  return (key ^ key >> 32) * kMixer;
 }
 
 int bits_of(std::size_t entries) noexcept {
@@ -98,34 +94,6 @@ std::uint32_t TokenTable::find(std::string_view token) const noexcept {
     if (at->tag == tag && text(*at) == token) return at->id;
   }
   return kNone;
-}
-
-void PairTable::sort() {
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    const std::uint64_t first = mixed_of(a.key), second = mixed_of(b.key);
-    return first != second ? first < second : a.merge.rank < b.merge.rank;  // no other key has the same mixture
-  });
-  keep_last(entries_, [](const Entry& a, const Entry& b) { return a.key == b.key; });
-  const int bits = bits_of(entries_.size());
-  shift_ = 64 - bits;
-  first_ = beginnings(entries_, bits, [this](const Entry& entry) { return mixed_of(entry.key) >> shift_; });
-}
-
-PairTable::Merge PairTable::find(std::uint32_t left, std::uint32_t right) const noexcept {
-  const std::uint64_t key = key_of(left, right);
-  const std::uint64_t mixed = mixed_of(key);
-  const std::size_t bucket = mixed >> shift_;
-  const Entry* at = entries_.data() + first_[bucket];
-  const Entry* const end = entries_.data() + first_[bucket + 1];
-  if (static_cast<std::size_t>(end - at) > kFewEntries) {
-    at = std::lower_bound(at, end, mixed,
-                          [](const Entry& entry, std::uint64_t wanted) { return mixed_of(entry.key) < wanted; });
-  }
-  // Multiplying by an odd number, and adding high bits to low ones, can be undone: no other key has the same mixture.
-  for (; at != end && mixed_of(at->key) <= mixed; ++at) {
-    if (at->key == key) return at->merge;
-  }
-  return {};
 }
 
 }  // namespace headlight::text

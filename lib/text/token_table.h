@@ -1,11 +1,10 @@
-// Ids by token, and what two tokens become.
+// Ids by token.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace headlight::text {
@@ -38,41 +37,6 @@ class TokenTable {
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> first_;  // [2^(32 − shift_) + 1]: of each bucket
   int shift_ = 32;
-};
-
-class PairTable {
- public:
-  static constexpr std::uint32_t kNone = UINT32_MAX;
-  struct Merge {
-    std::uint32_t rank = kNone;  // the lowest merges first
-    std::uint32_t id = kNone;
-  };
-
-  // Room for so many pairs.
-  void reserve(std::size_t pairs) { entries_.reserve(pairs); }
-  // Of pairs that are the same the one of the highest rank counts.
-  void add(std::uint32_t left, std::uint32_t right, Merge merge) { entries_.push_back({key_of(left, right), merge}); }
-  void sort();
-  [[nodiscard]] Merge find(std::uint32_t left, std::uint32_t right) const noexcept;
-  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  // The id of each merge.
-  template <class Take>
-  void for_each_id(Take take) const {
-    for (const Entry& entry : entries_) take(entry.merge.id);
-  }
-
- private:
-  struct Entry {
-    std::uint64_t key;
-    Merge merge;
-  };
-  [[nodiscard]] static std::uint64_t key_of(std::uint32_t left, std::uint32_t right) noexcept {
-    return std::uint64_t{left} << 32 | right;
-  }
-
-  std::vector<Entry> entries_;
-  std::vector<std::uint32_t> first_;
-  int shift_ = 64;
 };
 
 }  // namespace headlight::text

@@ -7,6 +7,7 @@
 
 #include "files/input_file.h"
 #include "files/json_value.h"
+#include "text/idle_pool.h"
 #include "text/pipeline.h"
 #include "text/utf8.h"
 
@@ -42,6 +43,16 @@ std::int64_t room_for_texts(std::int64_t max_length, std::int64_t around) {
 
 struct Tokenizer::State : Pipeline {
   using Pipeline::Pipeline;
+
+  // Calls take(scratch), which is that of this call alone.
+  template <class Take>
+  void with_scratch(Take take) const {
+    const IdlePool<Scratch>::Taken scratch = scratches.take();
+    take(*scratch);
+    scratch->forget_long_texts();
+  }
+
+  mutable IdlePool<Scratch> scratches;
 };
 
 Tokenizer Tokenizer::read(const std::string& path) {
@@ -64,28 +75,50 @@ Tokenizer Tokenizer::parse(const files::JsonValue& document) {
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   check_text(text, "text");
-  return state_->around(state_->processor.single, special, text, {});
+  std::vector<std::int64_t> ids;
+  state_->with_scratch(
+      [&](Scratch& scratch) { state_->append_around(state_->processor.single, special, text, {}, scratch, ids); });
+  return ids;
 }
 
 std::vector<std::int64_t> Tokenizer::encode_pair(std::string_view first, std::string_view second,
                                                  SpecialTokens special) const {
   check_text(first, "first");
   check_text(second, "second");
-  return state_->around(state_->processor.pair, special, first, second);
+  std::vector<std::int64_t> ids;
+  state_->with_scratch(
+      [&](Scratch& scratch) { state_->append_around(state_->processor.pair, special, first, second, scratch, ids); });
+  return ids;
 }
 
 std::vector<std::int64_t> Tokenizer::encode_within(std::string_view text, std::int64_t max_length) const {
-  check_text(text, "text");
-  const std::vector<TemplatePart>& parts = state_->processor.single;
-  return state_->around_within(parts, room_for_texts(max_length, tokens_of(parts)), text, {}).ids;
+  std::vector<std::int64_t> ids;
+  state_->with_scratch([&](Scratch& scratch) { append_within(text, max_length, scratch, ids); });
+  return ids;
 }
 
 TokenPair Tokenizer::encode_pair_within(std::string_view first, std::string_view second,
                                         std::int64_t max_length) const {
+  TokenPair pair;
+  state_->with_scratch(
+      [&](Scratch& scratch) { append_pair_within(first, second, max_length, scratch, pair.ids, pair.types); });
+  return pair;
+}
+
+void Tokenizer::append_within(std::string_view text, std::int64_t max_length, Scratch& scratch,
+                              std::vector<std::int64_t>& ids) const {
+  check_text(text, "text");
+  const std::vector<TemplatePart>& parts = state_->processor.single;
+  state_->append_within(parts, room_for_texts(max_length, tokens_of(parts)), text, {}, scratch, ids, nullptr);
+}
+
+void Tokenizer::append_pair_within(std::string_view first, std::string_view second, std::int64_t max_length,
+                                   Scratch& scratch, std::vector<std::int64_t>& ids,
+                                   std::vector<std::int64_t>& types) const {
   check_text(first, "first");
   check_text(second, "second");
   const std::vector<TemplatePart>& parts = state_->processor.pair;
-  return state_->around_within(parts, room_for_texts(max_length, tokens_of(parts)), first, second);
+  state_->append_within(parts, room_for_texts(max_length, tokens_of(parts)), first, second, scratch, ids, &types);
 }
 
 TokensAround Tokenizer::tokens_around() const noexcept {

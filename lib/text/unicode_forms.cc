@@ -39,8 +39,10 @@ bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
 }
 
+constexpr std::ptrdiff_t kFewMarks = 32;
+
 // Puts the marks behind each character in order.
-void sort_marks(std::vector<utf8proc_int32_t>& characters) {
+void sort_marks(std::vector<std::int32_t>& characters) {
   for (auto at = characters.begin(); at != characters.end();) {
     if (combining_class(*at) == 0) {
       ++at;
@@ -48,14 +50,19 @@ void sort_marks(std::vector<utf8proc_int32_t>& characters) {
     }
     const auto end =
         std::find_if(at, characters.end(), [](utf8proc_int32_t next) { return combining_class(next) == 0; });
-    std::stable_sort(at, end,
-                     [](utf8proc_int32_t a, utf8proc_int32_t b) { return combining_class(a) < combining_class(b); });
+    const auto before = [](std::int32_t a, std::int32_t b) { return combining_class(a) < combining_class(b); };
+    if (end - at > kFewMarks) {
+      std::stable_sort(at, end, before);
+    } else {  // in place
+      for (auto mark = at + 1; mark < end; ++mark)
+        std::rotate(std::upper_bound(at, mark, *mark, before), mark, mark + 1);
+    }
     at = end;
   }
 }
 
 // Composes what lies between marks that the published forms do not know.
-void compose(std::vector<utf8proc_int32_t>& characters) {
+void compose(std::vector<std::int32_t>& characters) {
   constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
   const auto is_unknown = [](utf8proc_int32_t character) { return in_ranges(kUnknownMarks, character); };
   auto out = characters.begin();
@@ -72,9 +79,10 @@ void compose(std::vector<utf8proc_int32_t>& characters) {
 
 }  // namespace
 
-void apply_form(std::string& text, UnicodeForm form) {
+void apply_form(std::string& text, UnicodeForm form, Spare& spare) {
   if (is_ascii(text)) return;
-  std::vector<utf8proc_int32_t> characters;
+  std::vector<std::int32_t>& characters = spare.characters;
+  characters.clear();
   characters.reserve(text.size());
   std::array<std::int32_t, kMostDecomposed> parts{};
   for (std::size_t at = 0; at < text.size();) {
@@ -107,6 +115,7 @@ bool may_join(std::int32_t character) noexcept {
 
 FormTable::FormTable(UnicodeForm form) : form_(form), plain_(kTableEnd) {
   std::string text;
+  Spare spare;
   std::array<std::int32_t, kMostDecomposed> parts{};
   for (std::int32_t character = 0; character < kTableEnd; ++character) {
     if (may_join(character) || utf8proc_category(character) == UTF8PROC_CATEGORY_CS) continue;
@@ -116,15 +125,16 @@ FormTable::FormTable(UnicodeForm form) : form_(form), plain_(kTableEnd) {
       text.clear();
       append_utf8(text, static_cast<char32_t>(character));
       const std::string before = text;
-      apply_form(text, form);
+      apply_form(text, form, spare);
       plain = text == before;
     }
     plain_[static_cast<std::size_t>(character)] = plain || (form.composed && hangul);
   }
 }
 
-void FormTable::apply(std::string& text) const {
-  std::string out, rest;
+void FormTable::apply(std::string& text, Spare& spare) const {
+  std::string &out = spare.text, &rest = spare.part;
+  out.clear();
   std::size_t given = 0;   // what lies before went into `out`
   std::size_t behind = 0;  // where the last plain character begins
   for (std::size_t at = 0; at < text.size();) {
@@ -143,12 +153,13 @@ void FormTable::apply(std::string& text) const {
     }
     out.append(text, given, behind - given);
     rest.assign(text, behind, end - behind);
-    apply_form(rest, form_);
+    apply_form(rest, form_, spare);
     out += rest;
     given = behind = at = end;
   }
   if (given == 0) return;
-  text = out.append(text, given);
+  out.append(text, given);
+  text.swap(out);
 }
 
 }  // namespace headlight::text

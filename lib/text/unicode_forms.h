@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "text/scratch.h"
+
 namespace headlight::text {
 
 struct UnicodeForm {
@@ -15,14 +17,14 @@ struct UnicodeForm {
 };
 
 // In time that grows with n log n, however many marks follow one another.
-void apply_form(std::string& text, UnicodeForm form);
+void apply_form(std::string& text, UnicodeForm form, Spare& spare);
 
 // A form for many texts: most characters are left as they are.
 class FormTable {
  public:
   explicit FormTable(UnicodeForm form);
   // As apply_form().
-  void apply(std::string& text) const;
+  void apply(std::string& text, Spare& spare) const;
 
  private:
   UnicodeForm form_;

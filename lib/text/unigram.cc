@@ -94,8 +94,11 @@ std::size_t Unigram::search(std::string_view piece, Scratch& scratch) const {
 }
 
 void Unigram::append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const {
+  if (scratch.words.find(piece, ids)) return;
+  const std::size_t before = ids.size();
   search(piece, scratch);
   append_path(piece, scratch, ids);
+  scratch.words.keep(piece, ids, before);
 }
 
 void Unigram::append_first(std::string_view piece, std::size_t most, Scratch& scratch,

@@ -6,21 +6,19 @@
 namespace headlight::text {
 
 std::size_t first_invalid(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
   std::size_t at = 0;
   while (at < text.size()) {
     if (text.size() - at >= sizeof(std::uint64_t)) {  // eight letters of ASCII at a time
       std::uint64_t eight = 0;
-      std::memcpy(&eight, bytes + at, sizeof eight);
+      std::memcpy(&eight, text.data() + at, sizeof eight);
       if ((eight & 0x8080808080808080) == 0) {
         at += sizeof eight;
         continue;
       }
     }
-    utf8proc_int32_t codepoint = 0;
-    const auto length = utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(text.size() - at), &codepoint);
-    if (length <= 0) break;
-    at += static_cast<std::size_t>(length);
+    const std::size_t size = code_point_at(text, at).size;
+    if (size == 0) break;
+    at += size;
   }
   return at;
 }

@@ -13,6 +13,7 @@
 #include "models/scratch_folder.h"
 #include "support/random.h"
 #include "text/bert_words.h"
+#include "text/scratch.h"
 
 namespace headlight::models::added_tokens_test {
 
@@ -131,6 +132,43 @@ TEST(AddedTokens, WordsBesideThemStop) {
     SomeWords some(most);
     EXPECT_EQ(text::split_normalized(text, some), most > all.size()) << most;
     EXPECT_EQ(some.words, Found(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size()))));
+  }
+}
+
+// Of a long text as much is normalised as its first tokens need, and they are those of the whole text.
+TEST(AddedTokens, NormalizedOnesOfLongTexts) {
+  const std::vector<std::string> vocabulary{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a",
+                                            "b",     "##a",   "##b",   "ab ab", "caf\u00e9"};
+  test::Random random(6);
+  for (const bool crosses : {false, true}) {  // cuts lie before spaces
+    TokenizerOptions options;
+    options.strip_accents = false;
+    options.added_tokens = {
+        {{.content = crosses ? "AB AB" : "CAF\u00c9", .id = crosses ? 8 : 9, .single_word = true, .normalized = true}}};
+    const Tokenizer tokenizer(vocabulary, options);
+    for (int n = 0; n < 20; ++n) {
+      std::string text;
+      while (text.size() < 200'000) {
+        const std::int64_t kind = random.integer(0, 5);
+        text += kind == 0   ? "Caf\u00e9 "
+                : kind == 1 ? "ab ab "
+                : kind == 2 ? "b, "
+                : kind == 3 ? "aba "
+                : kind == 4 ? "x "
+                            : "abba";
+      }
+      const std::vector<std::int64_t> whole = tokenizer.encode(text, std::int64_t{1} << 40);
+      for (const std::int64_t length : {2, 3, 50, 511, 5000}) {
+        std::vector<std::int64_t> expected(whole.begin(), whole.begin() + length - 1), ids;
+        expected.push_back(whole.back());
+        text::Scratch scratch;
+        tokenizer.append(text, length, scratch, ids);
+        ASSERT_EQ(ids, expected) << length;
+        if (!crosses && length < 1000) {
+          EXPECT_LE(scratch.bytes(), 50'000u) << length;
+        }
+      }
+    }
   }
 }
 

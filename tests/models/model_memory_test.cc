@@ -12,6 +12,7 @@
 #include "headlight/models/headlight_models.h"
 #include "headlight/models/text_encoder.h"
 #include "headlight/out_of_memory.h"
+#include "models/golden_family.h"
 #include "models/tiny_bert.h"
 #include "support/allocation_counter.h"
 #include "support/compare.h"
@@ -178,6 +179,44 @@ TEST(ModelMemory, NothingIsAllocatedForShorterVectorsAfterReserve) {
       }
     }
   }
+}
+
+// Whatever the tokenizer, and with a prompt in front of texts.
+TEST(ModelMemory, NothingIsAllocatedForAnyFamilyAfterReserve) {
+  const std::vector<std::string> texts{"the streets are long", "", "Ça ne fait rien, été\u0301!",
+                                       "机器人拿起红色的积木", "  a  "};
+  const ScratchFolder scratch;
+  for (const test::GoldenFamily* const family : test::families_of_hidden_states()) {
+    const TextEncoder model = load(family->write(scratch.path(family->name)));
+    Engine engine({.threads = 1});
+    const std::int64_t longest = model.options().embed_max_length;
+    model.reserve(engine, longest * std::ssize(texts));
+    Tensor<float, 2> out({std::ssize(texts), model.embed_width()});
+    for (const char* const prompt : {"", "the query of somebody who asks for something: "}) {
+      const EmbedOptions call{.prompt = prompt};
+      const AllocationCounter counter;
+      model.embed(engine, texts, out, call);
+      const std::int64_t allocations = counter.count();
+      EXPECT_EQ(allocations, 0) << family->name << ", prompt '" << prompt << "'";
+    }
+  }
+}
+
+// Tokens that are looked for in what normalising leaves.
+TEST(ModelMemory, NothingIsAllocatedForNormalizedTokensAfterReserve) {
+  const TextEncoder made = tiny();
+  ModelOptions options = made.options();
+  options.tokenizer.added_tokens = {{.content = "É", .id = 5, .normalized = true}};
+  headlight::Encoder network(made.network().options());
+  network.initialize(1);
+  const TextEncoder model(options, Tokenizer(made.tokenizer().vocabulary(), options.tokenizer), std::move(network));
+  Engine engine({.threads = 1});
+  const std::vector<std::string> texts{"a b é c", "e\u0301 É", ""};
+  model.reserve(engine, 3 * model.options().embed_max_length);
+  Tensor<float, 2> out({3, model.embed_width()});
+  const AllocationCounter counter;
+  model.embed(engine, texts, out);
+  EXPECT_EQ(counter.count(), 0);
 }
 
 TEST(ModelMemory, CallsAtOnceHaveMemoryOfTheirOwn) {

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -14,10 +12,10 @@
 
 #include "files/json_value.h"
 #include "headlight/text/tokenizer.h"
-#include "support/golden.h"
 #include "support/quick.h"
 #include "support/random.h"
 #include "text/cut.h"
+#include "text/golden_tokenizers.h"
 #include "text/pair_lengths.h"
 #include "text/pipeline.h"
 #include "text/utf8.h"
@@ -25,28 +23,9 @@
 namespace headlight::text::first_tokens_test {
 
 using nlohmann::json;
+using test::golden_tokenizers;
+using test::GoldenTokenizer;
 using Ids = std::vector<std::int64_t>;
-
-struct Golden {
-  json described;
-  std::vector<std::string> texts;
-};
-
-std::vector<Golden> all_golden() {
-  std::vector<Golden> all;
-  for (const auto& file : std::filesystem::directory_iterator(test::golden_path("tokenizers"))) {
-    std::ifstream stream(file.path());
-    for (std::string line; std::getline(stream, line);) {
-      const json one = json::parse(line);
-      if (one.is_object()) {
-        all.push_back({one.at("tokenizer"), {}});
-      } else {
-        all.back().texts.push_back(one[0].get<std::string>());
-      }
-    }
-  }
-  return all;
-}
 
 // Words of one alphabet, some with marks, capitals, apostrophes or numbers; `space` between them.
 std::string words(test::Random& random, std::string_view space, std::size_t bytes) {
@@ -69,7 +48,7 @@ std::string words(test::Random& random, std::string_view space, std::size_t byte
 }
 
 // Long ones: of published cases, of words, and of both.
-std::string long_text(test::Random& random, const Golden& golden) {
+std::string long_text(test::Random& random, const GoldenTokenizer& golden) {
   const std::string_view space = random.once_in(4) ? "" : " ";
   const auto bytes = static_cast<std::size_t>(random.integer(5000, 30000));
   std::string text;
@@ -93,7 +72,7 @@ Ids cut(const Ids& whole, std::int64_t length, std::int64_t behind) {
 TEST(FirstTokens, AreThoseOfTheWholeText) {
   test::Random random(17);
   int cuts = 0;
-  for (const Golden& golden : all_golden()) {
+  for (const GoldenTokenizer& golden : golden_tokenizers()) {
     const Tokenizer tokenizer = Tokenizer::parse(golden.described.dump());
     const TokensAround around = tokenizer.tokens_around();
     for (int n = 0; n < test::count(12, 3); ++n) {
@@ -113,7 +92,7 @@ TEST(FirstTokens, AreThoseOfTheWholeText) {
 
 TEST(FirstTokens, OfPairsAreThoseOfBothTexts) {
   test::Random random(18);
-  for (const Golden& golden : all_golden()) {
+  for (const GoldenTokenizer& golden : golden_tokenizers()) {
     const Tokenizer tokenizer = Tokenizer::parse(golden.described.dump());
     const std::int64_t around = tokenizer.tokens_around().pair;
     for (int n = 0; n < test::count(4, 1); ++n) {
@@ -140,9 +119,9 @@ TEST(FirstTokens, OfPairsAreThoseOfBothTexts) {
 class CountingNormalizer final : public Normalizer {
  public:
   CountingNormalizer(std::unique_ptr<Normalizer> part, std::size_t& bytes) : part_(std::move(part)), bytes_(bytes) {}
-  void apply(std::string& text, bool& whole_front) const override {
+  void apply(std::string& text, Spare& spare, bool& whole_front) const override {
     bytes_ += text.size();
-    if (part_ != nullptr) part_->apply(text, whole_front);
+    if (part_ != nullptr) part_->apply(text, spare, whole_front);
   }
 
  private:
@@ -156,13 +135,14 @@ TEST(FirstTokens, TakeAsMuchOfALongTextAsTheyNeed) {
   std::string longer = words(random, " ", 2000);
   while (longer.size() < 2'000'000) longer += "the cat sat on the mat, and was glad. ";
   int bounded = 0;
-  for (const Golden& golden : all_golden()) {
+  for (const GoldenTokenizer& golden : golden_tokenizers()) {
     Pipeline pipeline(files::JsonValue::parse_object("tokenizer.json", golden.described.dump()));
     if (!pipeline.splits_at_cuts) continue;
     std::size_t bytes = 0;
     pipeline.normalizer = std::make_unique<CountingNormalizer>(std::move(pipeline.normalizer), bytes);
+    Scratch scratch;
     Ids ids;
-    pipeline.append_first(longer, 200, ids);
+    pipeline.append_first(longer, 200, scratch, ids);
     EXPECT_GE(ids.size(), 200u);
     EXPECT_LE(bytes, 20'000u) << golden.described.dump().substr(0, 300);
     bounded += bytes > 0 ? 1 : 0;
@@ -174,7 +154,7 @@ TEST(FirstTokens, TakeAsMuchOfALongTextAsTheyNeed) {
 TEST(FirstTokens, OfALongPieceTakeLittleMemory) {
   test::Random random(20);
   int bounded = 0;
-  for (const Golden& golden : all_golden()) {
+  for (const GoldenTokenizer& golden : golden_tokenizers()) {
     const Pipeline pipeline(files::JsonValue::parse_object("tokenizer.json", golden.described.dump()));
     const json& model = golden.described.at("model");
     if (model.value("type", "") == "WordPiece") continue;

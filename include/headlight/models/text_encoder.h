@@ -257,6 +257,7 @@ class HEADLIGHT_API TextEncoder {
   void check_pooling() const;
   void check_can_be_saved() const;
   void save_as(const std::string& folder, std::optional<NumberType> type) const;
+  [[nodiscard]] std::string_view prompt_of(const EmbedOptions& options) const;
   // Calls take(number, text); an error names the number.
   template <class Function>
   void for_each_text(const Texts& texts, Function take) const;

@@ -10,6 +10,10 @@
 
 #include "headlight/export.h"
 
+namespace headlight::text {
+struct Scratch;
+}
+
 namespace headlight::models {
 
 // A token that is looked for in the text, before the rest becomes words and pieces, as Hugging Face's AddedToken is: of
@@ -68,8 +72,11 @@ class HEADLIGHT_API Tokenizer {
   // Throws std::invalid_argument when the text is not UTF-8, naming the byte, or max_length < 2.
   [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text, std::int64_t max_length) const;
   // The same behind what `ids` holds; allocates nothing where that has room for max_length and a word's pieces more,
-  // but for a copy of the text where an added token is `normalized`.
+  // but for what normalising makes of the text, as far as it is read, where an added token is `normalized`.
   void append(std::string_view text, std::int64_t max_length, std::vector<std::int64_t>& ids) const;
+  // Internal: in memory that the caller keeps.
+  void append(std::string_view text, std::int64_t max_length, text::Scratch& scratch,
+              std::vector<std::int64_t>& ids) const;
 
   // Throws as they do where the text is not UTF-8.
   static void check(std::string_view text);
