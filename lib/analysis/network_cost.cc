@@ -1,14 +1,17 @@
-// What a training step of a network holds and computes: its operations, as they say what they are made of.
+// What a training step of a network, or of a layer alone, holds and computes: its operations, as they say what they are
+// made of.
 #include <algorithm>
 #include <array>
 #include <vector>
 
+#include "analysis/sizes.h"
 #include "analysis/training_scratch.h"
 #include "baseline/unfused_plan.h"
 #include "headlight/analysis/training_cost.h"
 #include "headlight/layers/network.h"
 #include "headlight/normalization.h"
 #include "kernels/kernels.h"
+#include "layers/network/encoder_graph.h"
 #include "layers/network/graph.h"
 #include "layers/network/parts.h"
 #include "layers/network/relative_bias.h"
@@ -46,25 +49,36 @@ double visible_pairs(const AttentionSpec& spec, std::int64_t length) noexcept {
   return static_cast<double>(length) + on_a_side(spec.window_before) + on_a_side(spec.causal ? 0 : spec.window_after);
 }
 
-// A network, and the sequences that go through it.
-class TrainedNetwork {
+// A graph, and the sequences that go through it: packed, or as many of one length as there are samples.
+class TrainedGraph {
  public:
-  explicit TrainedNetwork(const NetworkTrainingPlan& plan)
-      : lengths_(plan.lengths), unfused_(plan.attention == AttentionMethod::unfused) {
+  explicit TrainedGraph(const NetworkTrainingPlan& plan)
+      : lengths_(plan.lengths.begin(), plan.lengths.end()), unfused_(plan.attention == AttentionMethod::unfused) {
     layers::at_least(0, kNetworkCostName, "k", plan.k);
-    double tokens = 0, pairs = 0;
-    for (const std::int64_t length : plan.lengths) {
-      tokens += static_cast<double>(layers::at_least(0, kNetworkCostName, "a length", length));
-      pairs += static_cast<double>(length) * static_cast<double>(length);
-    }
+    check_lengths();
     static_cast<void>(layers::add_network(graph_, layers::checked(plan.network)));
-    const auto blocks = static_cast<std::int64_t>(graph_.blocks());
-    training_.segment = layers::segment_length(plan.checkpoint, plan.k, blocks);
-    check_bytes(tokens, pairs);
-    for (const std::int64_t length : plan.lengths) {
-      offsets_.push_back(offsets_.back() + length);
-      if (unfused_) kept_columns_ = std::max(kept_columns_, length);
-    }
+    begin(plan.checkpoint, plan.k, plan.moments);
+    offsets_.push_back(0);
+    for (const std::int64_t length : lengths_) offsets_.push_back(offsets_.back() + length);
+    shape_ = {1, offsets_.back()};
+  }
+  explicit TrainedGraph(const LayerTrainingPlan& plan)
+      : lengths_{plan.length}, shape_{plan.batch, plan.length}, unfused_(plan.attention == AttentionMethod::unfused) {
+    TransformerLayerOptions layer = plan.layer;
+    check_width(kNetworkCostName, layer.width, layer.heads);
+    check_size(kNetworkCostName, "feed_forward_width", layer.feed_forward_width, 0, 4 * kWidest);
+    layers::probability(kNetworkCostName, "dropout", layer.dropout);
+    layers::at_least(0, kNetworkCostName, "batch", plan.batch);
+    check_lengths();
+    layer.feed_forward_width = layers::given_or(layer.feed_forward_width, 4 * layer.width);
+    layers::add_block(graph_, layer.width, layers::specification_of(layer), layer.dropout);
+    begin(plan.checkpoint, 0, plan.moments);
+  }
+
+  [[nodiscard]] std::int64_t parameters() const {
+    std::int64_t numbers = 0;
+    for (const ParameterShape& parameter : graph_.parameters().shapes()) numbers += size_of<std::int64_t>(parameter);
+    return numbers;
   }
 
   [[nodiscard]] TrainingFlops flops() const {
@@ -105,7 +119,7 @@ class TrainedNetwork {
  private:
   [[nodiscard]] const layers::OperationList& operations() const noexcept { return graph_.operations(); }
   [[nodiscard]] const layers::TrainingPlan& plan() const noexcept { return graph_.training(training_); }
-  [[nodiscard]] std::int64_t tokens() const noexcept { return offsets_.back(); }
+  [[nodiscard]] std::int64_t tokens() const noexcept { return shape_.rows(); }
   [[nodiscard]] const OperationRange& block(int number) const noexcept {
     return operations().blocks()[static_cast<std::size_t>(number)];
   }
@@ -127,8 +141,31 @@ class TrainedNetwork {
     return {block(number).first, number + 1 < end ? block(number).end : plan().end_of_repeat(number)};
   }
 
+  void check_lengths() const {
+    for (const std::int64_t length : lengths_) layers::at_least(0, kNetworkCostName, "a length", length);
+  }
+  template <class Number>
+  [[nodiscard]] static Number size_of(const ParameterShape& parameter) {
+    Number size = 1;
+    for (const std::int64_t extent : parameter.shape) size *= static_cast<Number>(extent);
+    return size;
+  }
+  void begin(Checkpoint checkpoint, std::int64_t k, std::int64_t moments) {
+    training_.segment = layers::segment_length(checkpoint, k, static_cast<std::int64_t>(graph_.blocks()));
+    check_bytes(static_cast<double>(layers::at_least(0, kNetworkCostName, "moments", moments)));
+    for (const std::int64_t length : lengths_) {
+      if (unfused_) kept_columns_ = std::max(kept_columns_, length);
+    }
+  }
   // In float64, for until here nobody knows that integers hold it.
-  void check_bytes(double tokens, double pairs) const {
+  void check_bytes(double moments) const {
+    double numbers = 0, tokens = 0, pairs = 0;
+    for (const ParameterShape& parameter : graph_.parameters().shapes()) numbers += size_of<double>(parameter);
+    for (const std::int64_t length : lengths_) {
+      const double rows = static_cast<double>(length) * static_cast<double>(shape_.batch);
+      tokens += rows;
+      pairs += rows * static_cast<double>(length);
+    }
     double floats = static_cast<double>(plan().before_block(static_cast<int>(graph_.blocks())).floats()) +
                     static_cast<double>(plan().throughout().floats());
     for (const Staying staying : {Staying::throughout, Staying::apart, Staying::local}) {
@@ -140,7 +177,7 @@ class TrainedNetwork {
       if (attention != nullptr) heads += static_cast<double>(attention->heads);
       floats += static_cast<double>(operation.output().columns);
     });
-    if (4 * (floats * tokens + (unfused_ ? heads * pairs : 0)) > kMostBytes) {
+    if (4 * (numbers * (2 + moments) + floats * tokens + (unfused_ ? heads * pairs : 0)) > kMostBytes) {
       ops::fail(kNetworkCostName, "the step takes more than 10¹⁴ bytes");
     }
   }
@@ -150,7 +187,7 @@ class TrainedNetwork {
     for (const std::int64_t length : lengths_) {
       pairs += unfused_ ? static_cast<double>(length) * static_cast<double>(length) : visible_pairs(spec, length);
     }
-    return pairs * static_cast<double>(spec.heads * spec.head_dim);
+    return pairs * static_cast<double>(shape_.batch) * static_cast<double>(spec.heads * spec.head_dim);
   }
   [[nodiscard]] double product_flops(const OperationSizes& sizes) const {
     return 2 * static_cast<double>(sizes.in) * static_cast<double>(sizes.out) * static_cast<double>(tokens());
@@ -192,9 +229,9 @@ class TrainedNetwork {
   }
 
   [[nodiscard]] ops::AttentionSizes attention_sizes(const AttentionSpec& spec) const noexcept {
-    return {.batch = 1,
-            .query_length = tokens(),
-            .key_length = tokens(),
+    return {.batch = shape_.batch,
+            .query_length = shape_.length,
+            .key_length = shape_.length,
             .query_heads = spec.heads,
             .key_value_heads = spec.key_value_heads,
             .group = spec.heads / spec.key_value_heads,
@@ -234,7 +271,7 @@ class TrainedNetwork {
   [[nodiscard]] std::size_t fused_backward_bytes(const Engine& engine, const OperationSizes& of) const {
     const ops::AttentionSizes sizes = attention_sizes(*of.attention);
     return ops::float_backward_scratch_bytes(engine, kNetworkCostName,
-                                             {.batch = 1,
+                                             {.batch = sizes.batch,
                                               .query_length = sizes.query_length,
                                               .key_length = sizes.key_length,
                                               .query_heads = sizes.query_heads,
@@ -357,35 +394,33 @@ class TrainedNetwork {
 
   layers::Graph graph_{kNetworkCostName, false};
   layers::GraphTraining training_{};
-  std::span<const std::int64_t> lengths_;
-  std::vector<std::int64_t> offsets_{0};
+  std::vector<std::int64_t> lengths_;
+  std::vector<std::int64_t> offsets_{};  // of packed ones
+  layers::BatchShape shape_{};
   bool unfused_;
   std::int64_t kept_columns_ = 0;
 };
 
-}  // namespace
-
-TrainingBytes training_bytes(const Engine& engine, const NetworkTrainingPlan& plan) {
-  const std::int64_t moments = layers::at_least(0, kNetworkCostName, "moments", plan.moments);
-  double numbers = 0;
-  for (const ParameterShape& parameter : Network::parameter_shapes(plan.network)) {
-    double size = 1;
-    for (const std::int64_t extent : parameter.shape) size *= static_cast<double>(extent);
-    numbers += size;
-  }
-  if (4 * numbers * (2 + static_cast<double>(moments)) > kMostBytes) {
-    ops::fail(kNetworkCostName, "the step takes more than 10¹⁴ bytes");
-  }
-  const TrainedNetwork network(plan);
+template <class Plan>
+TrainingBytes bytes_of(const Engine& engine, const Plan& plan) {
+  const TrainedGraph graph(plan);
   TrainingBytes bytes;
-  bytes.parameters = bytes.gradients = 4 * static_cast<std::int64_t>(numbers);
-  bytes.optimizer = moments * bytes.parameters;
-  bytes.saved = static_cast<std::int64_t>(network.saved_bytes());
-  bytes.computed_again = static_cast<std::int64_t>(network.again_bytes());
-  bytes.scratch = static_cast<std::int64_t>(network.scratch_bytes(engine));
+  bytes.parameters = bytes.gradients = 4 * graph.parameters();
+  bytes.optimizer = plan.moments * bytes.parameters;
+  bytes.saved = static_cast<std::int64_t>(graph.saved_bytes());
+  bytes.computed_again = static_cast<std::int64_t>(graph.again_bytes());
+  bytes.scratch = static_cast<std::int64_t>(graph.scratch_bytes(engine));
   return bytes;
 }
 
-TrainingFlops training_flops(const NetworkTrainingPlan& plan) { return TrainedNetwork(plan).flops(); }
+}  // namespace
+
+TrainingBytes training_bytes(const Engine& engine, const NetworkTrainingPlan& plan) { return bytes_of(engine, plan); }
+
+TrainingBytes training_bytes(const Engine& engine, const LayerTrainingPlan& plan) { return bytes_of(engine, plan); }
+
+TrainingFlops training_flops(const NetworkTrainingPlan& plan) { return TrainedGraph(plan).flops(); }
+
+TrainingFlops training_flops(const LayerTrainingPlan& plan) { return TrainedGraph(plan).flops(); }
 
 }  // namespace headlight::analysis

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "headlight/engine.h"
-#include "headlight/layers/transformer.h"
 #include "runtime/scratch.h"
 
 namespace headlight::analysis {
@@ -43,26 +42,6 @@ class ScratchAccount {
   std::size_t touched_ = 0;
 };
 
-// A TransformerEncoderLayer and what it is given.
-struct TrainedLayer {
-  std::int64_t batch = 1;
-  std::int64_t length = 0;
-  std::int64_t width = 0;
-  std::int64_t heads = 1;
-  std::int64_t hidden = 0;
-  Norm norm = Norm::post;
-  Merge merge = Merge::concatenate;
-  bool bias = true;
-  float dropout = 0;
-  bool unfused = false;
-  std::int64_t kept_columns = 0;
-
-  [[nodiscard]] std::int64_t rows() const noexcept { return batch * length; }
-  // The columns that W_O takes, and those of what weighs or gates each query.
-  [[nodiscard]] std::int64_t merged_columns() const noexcept;
-  [[nodiscard]] std::int64_t mixing_columns() const noexcept;
-};
-
 // y [rows, out] = x Wᵀ with weights that are open, as they are in training: packed as they are read.
 void pass_linear(const Engine& engine, std::int64_t rows, std::int64_t in, std::int64_t out, ScratchAccount& account);
 // dW += dyᵀ x, db += Σ dy, dx = dy W (+ residual).
@@ -71,11 +50,5 @@ void pass_linear_backward(const Engine& engine, std::int64_t rows, std::int64_t 
 
 // [rows, columns] as layers keep them in scratch memory and in a saved state.
 [[nodiscard]] std::size_t rows_bytes(std::int64_t rows, std::int64_t columns) noexcept;
-// TransformerEncoderLayer::saved_bytes().
-[[nodiscard]] std::size_t layer_saved_bytes(const TrainedLayer& layer) noexcept;
-
-// What forward_from() and backward_from() of the layer borrow. `gives`: whether the output is wanted.
-void walk_forward(const Engine& engine, const TrainedLayer& layer, bool gives, ScratchAccount& account);
-void walk_backward(const Engine& engine, const TrainedLayer& layer, ScratchAccount& account);
 
 }  // namespace headlight::analysis

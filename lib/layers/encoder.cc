@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "layers/checked_options.h"
 #include "layers/encoder_state.h"
 #include "layers/layer_names.h"
 #include "layers/layer_outputs.h"
-#include "layers/network/parts.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
 #include "layers/transformer_steps.h"
@@ -36,10 +34,7 @@ EncoderOptions checked(EncoderOptions options) {
     options.feed_forward_width = layers::given_or(options.feed_forward_width, 4 * options.width);
     return options;
   }
-  const TransformerLayerOptions layer = options.layer_options();
-  static_cast<void>(layers::checked(layers::attention_options(layer)));
-  options.feed_forward_width = layers::checked(layers::feed_forward_options(layer)).hidden_width;
-  layers::matrix_shape("Linear", "weight", options.feed_forward_width, options.width);
+  options.feed_forward_width = layers::checked(kName, options.layer_options()).feed_forward_width;
   return options;
 }
 
@@ -47,12 +42,8 @@ EncoderOptions checked(EncoderOptions options) {
 
 // What it takes for lists, beside the parameters, is little.
 Encoder::Encoder(const EncoderOptions& options) : options_(checked(options)) {
-  state_ = layers::named_lack(layers::kEncoderName, "list of operations", sizeof(State), [&] {
-    auto state = std::make_unique<State>();
-    static_cast<void>(layers::add_network(state->graph, layers::specification_of(options_)));
-    state->parameters = layers::renamed(state->graph.parameters());
-    return state;
-  });
+  state_ = layers::named_lack(layers::kEncoderName, "list of operations", sizeof(State),
+                              [&] { return std::make_unique<State>(options_); });
 }
 
 Encoder::Encoder(Encoder&&) noexcept = default;
@@ -63,57 +54,23 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
                       std::span<const LayerProbabilities> probabilities, std::span<const LayerHeads> heads) const {
   layers::check_token_offsets(layers::kEncoderName, input, static_cast<std::int64_t>(input.ids.size()));
   check(input, hidden, probabilities, heads);
-  state_->graph.forward(engine, input, hidden, {probabilities, heads});
+  state_->graph.forward(engine, {.tokens = input, .probabilities = probabilities, .heads = heads},
+                        layers::one_sample(hidden));
 }
 
 std::size_t Encoder::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kEncoderName, "tokens", tokens));
-  return state_->graph.workspace_bytes(engine, tokens);
+  return state_->graph.workspace_bytes(engine, {1, tokens});
 }
 
 void Encoder::reserve(Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kEncoderName, "tokens", tokens));
-  state_->graph.reserve(engine, tokens);
+  state_->graph.reserve(engine, {1, tokens});
 }
-
-namespace {
-
-// What MultiHeadAttention::append_parameters() does with those names: there is one parameter of query, key and value,
-// or one of each.
-void append_projection(const std::string& prefix, WeightMatrix& matrix, std::vector<layers::ParameterPlace>& list,
-                       const Weights* named) {
-  for (const char* extra : {"bias_k", "bias_v"}) {
-    if (named != nullptr && named->contains(prefix + extra)) {
-      ops::fail(layers::kMultiHeadAttentionName, "weight ", prefix, extra,
-                " is given, expected none: an extra learned key is not supported");
-    }
-  }
-  if (named == nullptr || !named->contains(prefix + "q_proj_weight")) {
-    return layers::append(list, prefix + "in_proj_weight", matrix, matrix.all());
-  }
-  const std::int64_t rows = matrix.rows() / 3;
-  std::int64_t first = 0;
-  for (const char* part : {"q_proj_weight", "k_proj_weight", "v_proj_weight"}) {
-    layers::append(list, prefix + part, matrix, {first, rows});
-    first += rows;
-  }
-}
-
-}  // namespace
 
 void Encoder::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
                                 const Weights* named) {
-  constexpr std::string_view kProjection = "in_proj_weight";
-  for (const layers::RenamedParameter& parameter : state_->parameters) {
-    const std::string name = prefix + parameter.name;
-    if (name.ends_with(kProjection)) {
-      append_projection(name.substr(0, name.size() - kProjection.size()), parameter.matrix->matrix, list, named);
-    } else if (parameter.matrix != nullptr) {
-      layers::append(list, name, parameter.matrix->matrix, parameter.matrix->matrix.all());
-    } else {
-      layers::append(list, name, parameter.vector->values, parameter.vector->gradient);
-    }
-  }
+  state_->append_parameters(prefix, list, named);
 }
 
 void Encoder::initialize_from(layers::Initializer& initializer) {

@@ -19,7 +19,7 @@ void Encoder::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   layers::check_rows(layers::kEncoderName, saved.attention(), 1, tokens);
   layers::check_token_offsets(layers::kEncoderName, input, layers::rows_of_x(saved.attention()).whole_length(tokens));
   check(input, hidden, {}, {});
-  state_->graph.forward(engine, input, hidden, saved, step);
+  state_->graph.forward(engine, {.tokens = input}, layers::one_sample(hidden), saved, step);
   saved.commit({.layer = this,
                 .made_with = layers::made_with(options_),
                 .shape = {1, tokens, 0},
@@ -44,7 +44,7 @@ void Encoder::backward(Engine& engine, const EncoderInput& input, const SavedSta
   ops::check_view(layers::kEncoderName, "hidden_gradient", hidden_gradient);
   const std::array<std::int64_t, 2> expected = {tokens, options_.width};
   ops::check_shape(layers::kEncoderName, "hidden_gradient", hidden_gradient.shape, expected, "[N, E]");
-  state_->graph.backward(engine, input, saved, hidden_gradient, visitor);
+  state_->graph.backward(engine, {.tokens = input}, saved, layers::one_sample(hidden_gradient), {}, {visitor});
 }
 
 }  // namespace headlight

@@ -6,6 +6,7 @@
 #include "headlight/attention.h"
 #include "headlight/layers/multi_head_attention.h"
 #include "layers/handed_on.h"
+#include "layers/head_access.h"
 #include "layers/layer_names.h"
 #include "layers/multi_head_attention_buffers.h"
 #include "layers/output_places.h"
@@ -62,20 +63,6 @@ void MultiHeadAttention::check_inputs_and_out(const View<const float, 3>& query,
   ops::check_shape(layers::kMultiHeadAttentionName, "residual", residual.shape, query.shape, "[B, Lq, E]");
   ops::check_same_or_disjoint(layers::kMultiHeadAttentionName, "out", out, out_extent, "residual", residual,
                               residual_extent);
-}
-
-void MultiHeadAttention::check_head_access(const HeadAccess& access, const View<const float, 3>& query) const {
-  for (const std::int64_t head : access.silenced) {
-    if (head < 0 || head >= options_.heads) {
-      ops::fail(layers::kMultiHeadAttentionName, "head ", head, " is to be silenced, expected 0 to ",
-                options_.heads - 1);
-    }
-  }
-  const auto check_shape = [&](std::string_view name, const View<float, 3>& of_heads) {
-    if (of_heads) ops::check_shape(layers::kMultiHeadAttentionName, name, of_heads.shape, query.shape, "[B, Lq, E]");
-  };
-  check_shape("heads.outputs", access.outputs);
-  check_shape("heads.scaled_outputs", access.scaled_outputs);
 }
 
 void MultiHeadAttention::check_output_places(const AttentionOptions& options, const HeadAccess& access,
@@ -170,7 +157,7 @@ void MultiHeadAttention::forward(Engine& engine, View<const float, 3> query, Vie
                                  View<const float, 3> value, View<float, 3> out, const AttentionOptions& options,
                                  View<const float, 3> residual, const HeadAccess& access) const {
   check_inputs_and_out(query, key, value, out, residual);
-  check_head_access(access, query);
+  layers::check_head_access(access, options_.heads, query);
   check_output_places(options, access, query, key, value, out, residual);
   const Buffers buffers =
       inference_buffers(engine, {query.extent(0), query.extent(1), key.extent(1), inputs_of(query, key, value)});

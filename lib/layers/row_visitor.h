@@ -42,27 +42,29 @@ class RowVisitor {
     sum_parts(engine, gradients, [&](const RowShards::Part& part) { visit_part(part, batch, f, views...); });
   }
 
-  // The same by numbers of rows of one sample: f(first, count), of `rows` in all; keep(shards, shard) puts the sums of
-  // a shard aside.
+  // The same by numbers of rows, which are those of all samples one after another, `length` of each: f(first, count);
+  // keep(shards, shard) puts the sums of a shard aside.
   template <class Function, class Keep>
-  void sum_ranges(std::int64_t rows, const Function& f, const Keep& keep) const {
-    if (shards_ == nullptr) return f(std::int64_t{0}, rows);
+  void sum_ranges(std::int64_t batch, std::int64_t length, const Function& f, const Keep& keep) const {
+    if (shards_ == nullptr) return f(std::int64_t{0}, batch * length);
     shards_->by_shard(
         parts_,
         [&](const RowShards::Part& part) {
-          if (part.count > 0) f(part.first, part.count);
+          for (std::int64_t b = 0; part.count > 0 && b < batch; ++b) f(b * length + part.first, part.count);
         },
         [&](std::int64_t shard) { keep(*shards_, shard); });
   }
 
   // f(first, count, number of the first in the whole) for those rows, in runs that lie together there.
   template <class Function>
-  void for_each_range(std::int64_t first, std::int64_t count, const Function& f) const {
+  void for_each_range(std::int64_t length, std::int64_t first, std::int64_t count, const Function& f) const {
     if (shards_ == nullptr) return f(first, count, first);
-    for (const RowShards::Part& part : parts_) {
-      const std::int64_t begin = std::max(first, part.first);
-      const std::int64_t end = std::min(first + count, part.first + part.count);
-      if (begin < end) f(begin, end - begin, part.whole + begin - part.first);
+    for (std::int64_t b = 0; b * length < first + count; ++b) {
+      for (const RowShards::Part& part : parts_) {
+        const std::int64_t begin = std::max(first, b * length + part.first);
+        const std::int64_t end = std::min(first + count, b * length + part.first + part.count);
+        if (begin < end) f(begin, end - begin, b * whole_length_ + part.whole + begin - b * length - part.first);
+      }
     }
   }
 

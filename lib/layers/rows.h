@@ -79,6 +79,14 @@ AnyTypedView<2, Pointer> some_rows(const AnyTypedView<2, Pointer>& x, std::int64
   return {x.type, kernels::numbers_behind(x.data, first * x.stride(0), x.type), {count, x.extent(1)}, x.strides};
 }
 
+// Rows first … first + count − 1 of the samples of x [B, L, …] one after another: of any number of them where x is one
+// matrix, else of one.
+template <class View3>
+auto rows_of_samples(const View3& x, std::int64_t first, std::int64_t count) noexcept {
+  return is_one_matrix(x) ? some_rows(one_matrix(x), first, count)
+                          : some_rows(sample(x, first / x.extent(1)), first % x.extent(1), count);
+}
+
 // Calls f with matrices that together are the views [B, L, …]: once where every one is evenly spaced, else sample by
 // sample. A view that is not given stays so.
 template <class Function, class... Views>

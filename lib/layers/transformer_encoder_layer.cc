@@ -1,82 +1,91 @@
-#include <algorithm>
+#include <string>
 
 #include "headlight/layers/transformer.h"
+#include "layers/head_access.h"
+#include "layers/layer_names.h"
+#include "layers/network/encoder_graph.h"
+#include "layers/parameter_list.h"
+#include "layers/row_visitor.h"
+#include "layers/saved_state.h"
 #include "layers/transformer_steps.h"
+#include "layers/transformer_training_steps.h"
+#include "ops/attention/check.h"
 
 namespace headlight {
 
+struct TransformerEncoderLayer::State : layers::EncoderGraph {
+  using EncoderGraph::EncoderGraph;
+};
+
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& options)
-    : options_(layers::checked("TransformerEncoderLayer", options)),
-      self_attention_(layers::attention_options(options)),
-      feed_forward_(layers::feed_forward_options(options)),
-      norm1_(options.width, options.layer_norm_epsilon, options.bias),
-      norm2_(options.width, options.layer_norm_epsilon, options.bias) {
-  options_.feed_forward_width = feed_forward_.hidden_width();
+    : options_(layers::checked(layers::kEncoderLayerName, options)) {
+  state_ = layers::named_lack(layers::kEncoderLayerName, "list of operations", sizeof(State),
+                              [&] { return std::make_unique<State>(options_); });
 }
+
+TransformerEncoderLayer::TransformerEncoderLayer(TransformerEncoderLayer&&) noexcept = default;
+TransformerEncoderLayer& TransformerEncoderLayer::operator=(TransformerEncoderLayer&&) noexcept = default;
+TransformerEncoderLayer::~TransformerEncoderLayer() = default;
 
 void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y,
                                       const AttentionOptions& options, const HeadAccess& heads) const {
-  const std::int64_t width = self_attention_.options().width;
-  layers::check_hidden_states(type_name(), x, y, width);
+  layers::check_hidden_states(type_name(), x, y, options_.width);
   layers::OutputPlaces(type_name())
       .writes("heads.outputs", heads.outputs)
       .writes("heads.scaled_outputs", heads.scaled_outputs)
       .writes(layers::kOptions, options)
       .apart_from("x", x)
       .apart_from("y", y);
-  const runtime::Scratch memory(
-      engine, layers::normalized_bytes(options_.norm, type_name(), x.extent(0), x.extent(1), width), type_name());
-  const View<float, 3> normalized = layers::normalized_view(options_.norm, memory, x);
-  layers::residual_step(engine, options_.norm, norm1_, x, y, normalized,
-                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-                          self_attention_.forward(engine, in, in, in, out, options, residual, heads);
-                        });
-  layers::residual_step(engine, options_.norm, norm2_, y, y, normalized,
-                        [&](View<const float, 3> in, View<float, 3> out, View<const float, 3> residual) {
-                          feed_forward_.forward(engine, in, out, residual);
-                        });
+  layers::check_head_access(heads, options_.heads, x);
+  state_->graph.forward(engine, {.x = x, .attention = &options, .access = heads}, y);
+}
+
+void TransformerEncoderLayer::forward(Engine& engine, View<const float, 3> x, View<float, 3> y, SavedState& saved,
+                                      const TrainingStep& step, const AttentionOptions& options) const {
+  layers::check_training_states(type_name(), x, y, options_.width);
+  layers::check_training_options(type_name(), options);
+  layers::check_rows(type_name(), saved.attention(), x.extent(0), x.extent(1));
+  layers::OutputPlaces(type_name()).writes(layers::kOptions, options).apart_from("x", x).apart_from("y", y);
+  state_->graph.forward(engine, {.x = x, .attention = &options}, y, saved, step);
+  saved.commit({.layer = this,
+                .made_with = layers::made_with(options_),
+                .shape = {x.extent(0), x.extent(1), 0},
+                .step = step,
+                .options = {options}});
+}
+
+void TransformerEncoderLayer::backward(Engine& engine, View<const float, 3> x, const SavedState& saved,
+                                       View<const float, 3> y_gradient, View<float, 3> x_gradient,
+                                       const HeadVisit& visit) {
+  layers::check_saved(type_name(), saved, this, layers::made_with(options_), {x.extent(0), x.extent(1), 0});
+  layers::check_gradients(type_name(), x, options_.width, y_gradient, x_gradient);
+  state_->graph.parameters().check_training();
+  const AttentionOptions options = ops::without_outputs(saved.call().options[0]);
+  state_->graph.backward(engine, {.x = x, .attention = &options}, saved, y_gradient, x_gradient, visit);
 }
 
 std::size_t TransformerEncoderLayer::workspace_bytes(const Engine& engine, std::int64_t batch,
                                                      std::int64_t length) const {
-  return layers::normalized_bytes(options_.norm, type_name(), batch, length, self_attention_.options().width) +
-         std::max(self_attention_.workspace_bytes(engine, {batch, length, length, SharedInputs::all}),
-                  feed_forward_.workspace_bytes(engine, batch, length));
+  static_cast<void>(layers::row_count(type_name(), batch, length));
+  return state_->graph.workspace_bytes(engine, {batch, length});
 }
 
 void TransformerEncoderLayer::reserve(Engine& engine, std::int64_t batch, std::int64_t length) const {
-  const std::int64_t width = self_attention_.options().width;
-  const runtime::Scratch memory(engine, layers::normalized_bytes(options_.norm, type_name(), batch, length, width),
-                                type_name());
-  self_attention_.reserve(engine, {batch, length, length, SharedInputs::all});
-  feed_forward_.reserve(engine, batch, length);
+  static_cast<void>(layers::row_count(type_name(), batch, length));
+  state_->graph.reserve(engine, {batch, length});
 }
 
 void TransformerEncoderLayer::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
                                                 const Weights* named) {
-  self_attention_.append_parameters(prefix + "self_attn.", list, named);
-  feed_forward_.append_parameters(prefix, list, named);
-  norm1_.append_parameters(prefix + "norm1.", list, named);
-  norm2_.append_parameters(prefix + "norm2.", list, named);
+  state_->append_parameters(prefix, list, named);
 }
 
 void TransformerEncoderLayer::initialize_from(layers::Initializer& initializer) {
-  self_attention_.initialize_from(initializer);
-  feed_forward_.initialize_from(initializer);
-  norm1_.initialize_from(initializer);
-  norm2_.initialize_from(initializer);
+  state_->graph.parameters().initialize_from(initializer);
 }
 
-void TransformerEncoderLayer::set_open(bool open) noexcept {
-  self_attention_.set_open(open);
-  feed_forward_.set_open(open);
-}
+void TransformerEncoderLayer::set_open(bool open) noexcept { state_->graph.parameters().set_open(open); }
 
-void TransformerEncoderLayer::make_gradients(bool wanted) {
-  self_attention_.make_gradients(wanted);
-  feed_forward_.make_gradients(wanted);
-  norm1_.make_gradients(wanted);
-  norm2_.make_gradients(wanted);
-}
+void TransformerEncoderLayer::make_gradients(bool wanted) { state_->graph.parameters().make_gradients(wanted); }
 
 }  // namespace headlight

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "headlight/layers/transformer.h"
+#include "layers/checked_options.h"
 #include "layers/hidden_states.h"
 #include "layers/output_places.h"
 #include "layers/rows.h"
@@ -19,13 +20,6 @@ inline Norm checked_norm(std::string_view layer, Norm norm) {
     ops::fail(layer, "norm is ", static_cast<int>(norm), ", expected one of the enum");
   }
   return norm;
-}
-
-// `options`, of which the layer's parts check their own.
-inline const TransformerLayerOptions& checked(std::string_view layer, const TransformerLayerOptions& options) {
-  checked_norm(layer, options.norm);
-  probability(layer, "dropout", options.dropout);
-  return options;
 }
 
 inline MultiHeadAttentionOptions attention_options(const TransformerLayerOptions& options) {
@@ -43,6 +37,16 @@ inline FeedForwardOptions feed_forward_options(const TransformerLayerOptions& op
           .activation = options.activation,
           .bias = options.bias,
           .dropout = options.dropout};
+}
+
+// With every size set. Throws std::invalid_argument, OutOfMemory.
+inline TransformerLayerOptions checked(std::string_view layer, TransformerLayerOptions options) {
+  checked_norm(layer, options.norm);
+  probability(layer, "dropout", options.dropout);
+  static_cast<void>(checked(attention_options(options)));
+  options.feed_forward_width = checked(feed_forward_options(options)).hidden_width;
+  matrix_shape("Linear", "weight", options.feed_forward_width, options.width);
+  return options;
 }
 
 // The memory [B, Lm, width] of a decoder layer, as forward() and backward() read it. Returns the addresses touched.

@@ -1,5 +1,5 @@
-// An encoder put together from its public parts: tables, a normalisation and a chain of TransformerEncoderLayer, none
-// of which knows the operations that Encoder and Network are made of.
+// An encoder put together from its public parts: tables, a normalisation and a chain of TransformerEncoderLayer, each
+// computed by itself (encoder_layer_parts_test.cc says from what).
 #pragma once
 
 #include <algorithm>

@@ -319,7 +319,7 @@ TEST(TrainingArguments, AreNamedWhenTheyAreWrong) {
             "TransformerEncoderLayer: y overlaps x in memory");
   layer.forward(engine, x, y, saved, {});
   EXPECT_EQ(refusal([&] { layer.backward(engine, x, saved, y, y); }),
-            "LayerNorm: is not in training, expected set_training(true) before backward()");
+            "TransformerEncoderLayer: is not in training, expected set_training(true) before backward()");
   layer.set_training(true);
   EXPECT_EQ(refusal([&] { layer.backward(engine, x, saved, longer, y); }),
             "TransformerEncoderLayer: y_gradient has shape [1, 5, 8], expected [1, 4, 8] (the shape of x)");

@@ -182,7 +182,6 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void check_inputs_and_out(const View<const float, 3>& query, const View<const float, 3>& key,
                             const View<const float, 3>& value, const View<float, 3>& out,
                             const View<const float, 3>& residual) const;
-  void check_head_access(const HeadAccess& access, const View<const float, 3>& query) const;
   // That nothing the options and the access ask for lies over what is read, over out or over each other.
   static void check_output_places(const AttentionOptions& options, const HeadAccess& access,
                                   const View<const float, 3>& query, const View<const float, 3>& key,

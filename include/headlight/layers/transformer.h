@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "headlight/layers/feed_forward.h"
 #include "headlight/layers/linear.h"
@@ -40,8 +41,12 @@ struct TransformerLayerOptions {
 // norm1.*, norm2.*.
 class HEADLIGHT_API TransformerEncoderLayer : public Layer {
  public:
-  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory.
+  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory. A layer that was moved from may be
+  // assigned to, or destroyed.
   explicit TransformerEncoderLayer(const TransformerLayerOptions& options);
+  TransformerEncoderLayer(TransformerEncoderLayer&&) noexcept;
+  TransformerEncoderLayer& operator=(TransformerEncoderLayer&&) noexcept;
+  ~TransformerEncoderLayer() override;
 
   // x [B, L, E] → y [B, L, E]; y may be x. `options` are those of the self-attention: masks, lengths, packed sequences,
   // probabilities. `heads`: what the self-attention's heads give W_O. What is asked for there lies apart from x, y and
@@ -69,29 +74,12 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
   void make_gradients(bool wanted) override;
 
  private:
-  struct Buffers;
+  struct State;
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerEncoderLayer"; }
 
-  // A training step whose state is in that memory, of saved_bytes(). y may be left out.
-  struct Kept {
-    std::byte* memory = nullptr;
-    AttentionOptions options{};
-    TrainingStep step{};
-    const TrainingAttention* attention = &fused_attention();
-    NumberType activations = NumberType::float32;
-  };
-  [[nodiscard]] std::size_t saved_bytes(std::int64_t batch, std::int64_t length, std::int64_t kept_columns,
-                                        NumberType activations) const;
-  void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const Kept& kept) const;
-  void backward_from(Engine& engine, View<const float, 3> x, const Kept& kept, View<const float, 3> y_gradient,
-                     View<float, 3> x_gradient, const HeadVisit& visit);
-
   TransformerLayerOptions options_;
-  MultiHeadAttention self_attention_;
-  FeedForward feed_forward_;
-  LayerNorm norm1_;
-  LayerNorm norm2_;
+  std::unique_ptr<State> state_;
 };
 
 // Causal self-attention, attention to a memory, then feed-forward. Parameters as in nn.TransformerDecoderLayer:

@@ -24,9 +24,10 @@ MutableTypedView<3> by_heads(const MutableTypedView<2>& rows, std::int64_t head_
   return {rows.type, rows.data, {rows.extent(0), rows.extent(1) / head_dim, head_dim}, {rows.stride(0), head_dim, 1}};
 }
 
-// The same as [1, N, heads, D].
-MutableTypedView<4> one_sample_of_heads(const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
-  return split_heads(one_sample(rows), rows.extent(1) / head_dim);
+// The same of all rows, as [B, L, heads, D].
+MutableTypedView<4> samples_of_heads(const GraphCall& call, const MutableTypedView<2>& rows,
+                                     std::int64_t head_dim) noexcept {
+  return split_heads(call.samples(rows), rows.extent(1) / head_dim);
 }
 
 // Heads in float32, for whoever looks at them, and their gradient, rounded behind that.
@@ -58,10 +59,10 @@ class VisitedRows {
   runtime::Scratch memory_;
 };
 
-AttentionShape shape_of(const AttentionSpec& spec, std::int64_t tokens) noexcept {
-  return {.batch = 1,
-          .query_length = tokens,
-          .key_length = tokens,
+AttentionShape shape_of(const AttentionSpec& spec, const BatchShape& shape) noexcept {
+  return {.batch = shape.batch,
+          .query_length = shape.length,
+          .key_length = shape.length,
           .query_heads = spec.heads,
           .key_value_heads = spec.key_value_heads,
           .head_dim = spec.head_dim,
@@ -147,62 +148,72 @@ ParameterGradients HeadsOperation::gradients() noexcept {
   return {{of(query_.weight), of(query_.bias), of(key_.weight), of(key_.bias)}};
 }
 
-std::size_t HeadsOperation::workspace_bytes(const Engine& engine, std::int64_t) const {
+std::size_t HeadsOperation::workspace_bytes(const Engine& engine, const BatchShape&) const {
   return rows_workspace_bytes(engine, query_.count * head_dim_);
 }
 
-void HeadsOperation::reserve(Engine& engine, std::int64_t) const { reserve_rows(engine, query_.count * head_dim_); }
+void HeadsOperation::reserve(Engine& engine, const BatchShape&) const {
+  reserve_rows(engine, query_.count * head_dim_);
+}
 
 AttentionOptions AttentionOperation::options(const GraphCall& call) const {
-  AttentionOptions made;
-  made.causal = spec_.causal ? Causal::top_left : Causal::none;
-  made.window = {spec_.window_before, spec_.window_after};
-  made.query_offsets = call.input().offsets;
+  AttentionOptions made = call.attention_options(block_);
+  if (spec_.causal) made.causal = Causal::top_left;
+  if (spec_.window_before >= 0 || spec_.window_after >= 0) made.window = {spec_.window_before, spec_.window_after};
   if (spec_.scale != 0) made.scale = spec_.scale;
-  made.softcap = spec_.softcap;
+  if (spec_.softcap != 0) made.softcap = spec_.softcap;
   if (own_.sinks != nullptr) made.sinks = own_.sinks->all();
   if (input(1) && call.tokens() > 0) {
     made.bias = RelativeBiasOperation::as_bias(call.floats(input(1), call.all_rows()));
   }
-  made.dropout = call.dropout(dropout_);
+  if (call.is_training()) made.dropout = call.dropout(dropout_);
   return made;
 }
 
 std::size_t AttentionOperation::kept_bytes(const GraphCall& call) const {
   runtime::ScratchLayout layout;
   layout.add<float>(spec_.heads, call.tokens());
-  layout.add<float>(spec_.heads, call.tokens(), call.attention().kept_columns(call.tokens(), options(call)));
+  layout.add<float>(spec_.heads, call.tokens(), call.attention().kept_columns(call.shape().length, options(call)));
   return layout.bytes();
 }
 
 AttentionOperation::Kept AttentionOperation::kept(const GraphCall& call, const AttentionOptions& options) const {
   std::byte* const memory = call.beside(*this);
   runtime::ScratchLayout layout;
-  const std::int64_t columns = call.attention().kept_columns(call.tokens(), options);
+  const auto [batch, length] = call.shape();
+  const std::int64_t columns = call.attention().kept_columns(length, options);
   const auto sums = layout.add<float>(spec_.heads, call.tokens());
   const auto beside = layout.add<float>(spec_.heads, call.tokens(), columns);
-  return {{sums.in(memory), {1, spec_.heads, call.tokens()}},
-          {beside.in(memory), {1, spec_.heads, call.tokens(), columns}}};
+  return {{sums.in(memory), {batch, spec_.heads, length}}, {beside.in(memory), {batch, spec_.heads, length, columns}}};
 }
 
 void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) const {
   const auto [query, key, value] = projected(call, rows);
   AttentionOptions asked = options(call);
   if (call.is_training()) return forward_in_training(call, rows, asked);
-  asked.probabilities = call.probabilities(block_);
-  LayerHeads wanted = call.heads(block_);
+  HeadAccess wanted = call.heads(block_);
   // Each head is a part of what is concatenated; others are scaled behind this.
   if (spec_.merge != Merge::concatenate) wanted.scaled_outputs = {};
   // Whoever asks for the heads has them in float32. What reads them next rounds those, to the same bits.
-  const View<float, 2> first = wanted.outputs ? wanted.outputs : wanted.scaled_outputs;
-  const MutableTypedView<2> out = call.at(output(), rows);
-  const MutableTypedView<2> written = first ? MutableTypedView<2>(first) : out;
-  attention(call.engine(), query, key, value, one_sample_of_heads(written, spec_.head_dim), asked);
-  silence(wanted.silenced, one_sample(written), spec_.head_dim);
-  const auto copy_to = [&](const MutableTypedView<2>& to) {
-    if (to && to.data != written.data) {
-      head_rows(call.engine(), by_heads(written, spec_.head_dim), by_heads(to, spec_.head_dim), {});
-    }
+  const View<float, 3> first = wanted.outputs ? wanted.outputs : wanted.scaled_outputs;
+  const MutableTypedView<3> out = call.samples(call.at(output(), rows));
+  const MutableTypedView<3> written = first ? MutableTypedView<3>(first) : out;
+  const MutableTypedView<4> heads = split_heads(written, spec_.heads);
+  if (query.type == NumberType::float32 && heads.type == NumberType::float32) {
+    // Sooner there, of short sequences.
+    attention(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(heads), asked);
+  } else {
+    attention(call.engine(), query, key, value, heads, asked);
+  }
+  silence(wanted.silenced, written, spec_.head_dim);
+  const auto copy_to = [&](const MutableTypedView<3>& to) {
+    if (!to || to.data == written.data) return;
+    for_each_matrix(
+        written.extent(0),
+        [&](const MutableTypedView<2>& some, const MutableTypedView<2>& copy) {
+          head_rows(call.engine(), by_heads(some, spec_.head_dim), by_heads(copy, spec_.head_dim), {});
+        },
+        written, to);
   };
   copy_to(out);
   copy_to(wanted.scaled_outputs);
@@ -212,7 +223,7 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
 void AttentionOperation::forward_in_training(const GraphCall& call, const RowRange& rows,
                                              AttentionOptions options) const {
   const auto [query, key, value] = projected(call, rows);
-  const MutableTypedView<4> out = one_sample_of_heads(call.at(output(), rows), spec_.head_dim);
+  const MutableTypedView<4> out = samples_of_heads(call, call.at(output(), rows), spec_.head_dim);
   const Kept kept = this->kept(call, options);
   options.log_sum_exp = kept.log_sum_exp;
   if (call.activations() == NumberType::float32) {
@@ -226,7 +237,7 @@ void AttentionOperation::forward_in_training(const GraphCall& call, const RowRan
 AttentionOperation::Projected AttentionOperation::projected(const GraphCall& call, const RowRange& rows) const {
   const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
   const auto heads = [&](std::int64_t first, std::int64_t columns) {
-    return one_sample_of_heads(call.at(input(0).part(first, columns), rows), spec_.head_dim);
+    return samples_of_heads(call, call.at(input(0).part(first, columns), rows), spec_.head_dim);
   };
   return {heads(0, of_query), heads(of_query, of_key), heads(of_query + of_key, of_key)};
 }
@@ -234,7 +245,7 @@ AttentionOperation::Projected AttentionOperation::projected(const GraphCall& cal
 void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
   const auto [query, key, value] = projected(call, rows);
-  const MutableTypedView<4> out = one_sample_of_heads(call.at(output(), rows), spec_.head_dim);
+  const MutableTypedView<4> out = samples_of_heads(call, call.at(output(), rows), spec_.head_dim);
   MutableTypedView<2> heads_gradient = call.typed_gradient(output(), rows);
   const bool rounds = heads_gradient.type != call.at(output(), rows).type;
   const VisitedRows visited(call, output().columns, call.shows_heads() && rounds);
@@ -243,9 +254,9 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
     call.show_heads(block_, floats_of(heads), floats_of(heads_gradient));
     if (rounds) heads_gradient = visited.rounded(heads_gradient);
   }
-  const MutableTypedView<4> out_gradient = one_sample_of_heads(heads_gradient, spec_.head_dim);
+  const MutableTypedView<4> out_gradient = samples_of_heads(call, heads_gradient, spec_.head_dim);
   const auto gradient = [&](std::int64_t first, std::int64_t columns) {
-    return floats_of(one_sample_of_heads(call.gradient(input(0).part(first, columns), rows), spec_.head_dim));
+    return floats_of(samples_of_heads(call, call.gradient(input(0).part(first, columns), rows), spec_.head_dim));
   };
   AttentionGradients gradients = {gradient(0, of_query), gradient(of_query, of_key),
                                   gradient(of_query + of_key, of_key)};
@@ -258,7 +269,7 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   } else {
     attention_backward(call.engine(), query, key, value, out, kept.log_sum_exp, out_gradient, gradients, asked);
   }
-  if (asked.bias) differentiate_bias(call, {query, key, value, out, kept.log_sum_exp, out_gradient}, asked);
+  if (input(1) && asked.bias) differentiate_bias(call, {query, key, value, out, kept.log_sum_exp, out_gradient}, asked);
 }
 
 // By distance, which takes as much memory as the bias itself.
@@ -272,13 +283,13 @@ void AttentionOperation::differentiate_bias(const GraphCall& call, const ops::At
 }
 
 // With what copies heads that somebody asks for.
-std::size_t AttentionOperation::workspace_bytes(const Engine& engine, std::int64_t rows) const {
-  return std::max(headlight::workspace_bytes(engine, shape_of(spec_, rows)),
+std::size_t AttentionOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
+  return std::max(headlight::workspace_bytes(engine, shape_of(spec_, shape)),
                   rows_workspace_bytes(engine, output().columns));
 }
 
-void AttentionOperation::reserve(Engine& engine, std::int64_t rows) const {
-  headlight::reserve(engine, shape_of(spec_, rows));
+void AttentionOperation::reserve(Engine& engine, const BatchShape& shape) const {
+  headlight::reserve(engine, shape_of(spec_, shape));
   reserve_rows(engine, output().columns);
 }
 

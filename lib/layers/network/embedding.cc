@@ -48,11 +48,11 @@ bool EmbeddingOperation::has_stored_tables() const noexcept {
   return is_stored(tables_.word) || is_stored(tables_.position) || is_stored(tables_.token_type);
 }
 
-std::size_t EmbeddingOperation::workspace_bytes(const Engine& engine, std::int64_t) const {
+std::size_t EmbeddingOperation::workspace_bytes(const Engine& engine, const BatchShape&) const {
   return has_stored_tables() ? rows_workspace_bytes(engine, output().columns) : 0;
 }
 
-void EmbeddingOperation::reserve(Engine& engine, std::int64_t) const {
+void EmbeddingOperation::reserve(Engine& engine, const BatchShape&) const {
   if (has_stored_tables()) reserve_rows(engine, output().columns);
 }
 

@@ -3,35 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <iterator>
 #include <new>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "headlight/out_of_memory.h"
+#include "layers/layer_names.h"
+#include "layers/network/parts.h"
+#include "layers/parameter_list.h"
 
 namespace headlight::layers {
 
 namespace {
-
-BlockSpec block_of(const EncoderOptions& options, const NormSpec& norm) {
-  BlockSpec block;
-  block.attention = {.heads = options.heads,
-                     .key_value_heads = options.heads,
-                     .head_dim = options.width / options.heads,
-                     .input_bias = true,
-                     .output_bias = true,
-                     .merge = options.merge,
-                     .orthogonal = options.orthogonal};
-  block.feed_forward = {.hidden_width = options.feed_forward_width,
-                        .activation = options.activation,
-                        .input_bias = true,
-                        .output_bias = true};
-  for (ResidualSpec* residual : {&block.attention_residual, &block.feed_forward_residual}) {
-    (options.norm == Norm::post ? residual->sum : residual->before) = norm;
-  }
-  return block;
-}
 
 // Without a string, for which there may be no memory either.
 [[noreturn]] void refuse_layers(std::int64_t count, std::size_t bytes) {
@@ -55,36 +39,45 @@ constexpr Renaming kOfAll[] = {
     {"norm.bias", "norm.bias"},
 };
 
-// Query, key and value are one parameter, which begins with the query's part.
-constexpr Renaming kOfBlock[] = {
-    {"attention.query.weight", "self_attn.in_proj_weight"},
-    {"attention.query.bias", "self_attn.in_proj_bias"},
-    {"attention.output.weight", "self_attn.out_proj.weight"},
-    {"attention.output.bias", "self_attn.out_proj.bias"},
-    {"attention.merge_logits", "self_attn.merge_logits"},
-    {"attention.merge.weight", "self_attn.merge_proj.weight"},
-    {"attention.gate.weight", "self_attn.gate_proj.weight"},
-    {"feed_forward.up.weight", "linear1.weight"},
-    {"feed_forward.up.bias", "linear1.bias"},
-    {"feed_forward.down.weight", "linear2.weight"},
-    {"feed_forward.down.bias", "linear2.bias"},
-    {"attention.before.weight", "norm1.weight"},
-    {"attention.before.bias", "norm1.bias"},
-    {"attention.sum.weight", "norm1.weight"},
-    {"attention.sum.bias", "norm1.bias"},
-    {"feed_forward.before.weight", "norm2.weight"},
-    {"feed_forward.before.bias", "norm2.bias"},
-    {"feed_forward.sum.weight", "norm2.weight"},
-    {"feed_forward.sum.bias", "norm2.bias"},
+// Of a block: query, key and value are one parameter, which begins with the query's part.
+constexpr Renaming kOfProducts[] = {
+    {"query.weight", "in_proj_weight"},  {"query.bias", "in_proj_bias"},   {"output.weight", "out_proj.weight"},
+    {"output.bias", "out_proj.bias"},    {"merge_logits", "merge_logits"}, {"merge.weight", "merge_proj.weight"},
+    {"gate.weight", "gate_proj.weight"}, {"up.weight", "linear1.weight"},  {"up.bias", "linear1.bias"},
+    {"down.weight", "linear2.weight"},   {"down.bias", "linear2.bias"},
 };
+constexpr Renaming kOfNorms[] = {
+    {"before.weight", "weight"}, {"before.bias", "bias"}, {"sum.weight", "weight"}, {"sum.bias", "bias"}};
 
-std::size_t place_in(std::span<const Renaming> table, std::string_view network) noexcept {
-  std::size_t place = 0;
-  while (table[place].network != network) ++place;
-  return place;
-}
+// What stands before those.
+struct Part {
+  std::string_view network;
+  std::string_view products;
+  std::string_view norm;
+};
+constexpr Part kParts[] = {{"attention.", "self_attn.", "norm1."}, {"feed_forward.", "", "norm2."}};
 
 }  // namespace
+
+BlockSpec specification_of(const TransformerLayerOptions& options) {
+  BlockSpec block;
+  block.attention = {.heads = options.heads,
+                     .key_value_heads = options.heads,
+                     .head_dim = options.width / options.heads,
+                     .input_bias = options.bias,
+                     .output_bias = options.bias,
+                     .merge = options.merge,
+                     .orthogonal = options.orthogonal};
+  block.feed_forward = {.hidden_width = options.feed_forward_width,
+                        .activation = options.activation,
+                        .input_bias = options.bias,
+                        .output_bias = options.bias};
+  const NormSpec norm = {NormKind::layer, options.layer_norm_epsilon, options.bias};
+  for (ResidualSpec* residual : {&block.attention_residual, &block.feed_forward_residual}) {
+    (options.norm == Norm::post ? residual->sum : residual->before) = norm;
+  }
+  return block;
+}
 
 NetworkSpec specification_of(const EncoderOptions& options) {
   const NormSpec norm = {NormKind::layer, options.layer_norm_epsilon, true};
@@ -101,45 +94,100 @@ NetworkSpec specification_of(const EncoderOptions& options) {
   const auto count = static_cast<std::size_t>(options.layers);
   if (count > spec.blocks.max_size()) refuse_layers(options.layers, SIZE_MAX);
   try {
-    spec.blocks.assign(count, block_of(options, norm));
+    spec.blocks.assign(count, specification_of(options.layer_options()));
   } catch (const std::bad_alloc&) {
     refuse_layers(options.layers, count * sizeof(BlockSpec));
   }
   return spec;
 }
 
-std::vector<RenamedParameter> renamed(const Parameters& parameters) {
-  constexpr std::string_view kBlocks = "blocks.";
-  std::vector<RenamedParameter> all;
-  all.reserve(parameters.all().size());
-  // Those of a prefix by their places in a table.
-  std::array<const Parameters::Parameter*, std::max(std::size(kOfAll), std::size(kOfBlock))> found{};
-  const auto append = [&](std::span<const Renaming> table, std::string_view of_block) {
-    for (std::size_t place = 0; place < table.size(); ++place) {
-      if (found[place] == nullptr) continue;
-      all.push_back({"", found[place]->matrix, found[place]->vector});
-      RenamedParameter& made = all.back();
-      if (!of_block.empty()) made.name.append("layers.").append(of_block.substr(kBlocks.size()));
-      made.name.append(table[place].encoder);
+namespace {
+
+using Found = std::span<const Parameters::Parameter>;
+
+// Those of the table that there are, each name behind the prefixes.
+void append_renamed(Found all, const std::string& network, const std::string& encoder, std::span<const Renaming> table,
+                    std::vector<RenamedParameter>& to) {
+  for (const Renaming& renaming : table) {
+    const std::string name = network + std::string(renaming.network);
+    const auto found = std::ranges::find_if(
+        all, [&](const Parameters::Parameter& parameter) { return parameter.parts().front().name == name; });
+    if (found != all.end()) to.push_back({encoder + std::string(renaming.encoder), found->matrix, found->vector});
+  }
+}
+
+// Of one block: those of its products before those of its norms.
+void append_block(Found all, const std::string& network, const std::string& encoder,
+                  std::vector<RenamedParameter>& to) {
+  for (const Part& part : kParts) {
+    append_renamed(all, network + std::string(part.network), encoder + std::string(part.products), kOfProducts, to);
+  }
+  for (const Part& part : kParts) {
+    append_renamed(all, network + std::string(part.network), encoder + std::string(part.norm), kOfNorms, to);
+  }
+}
+
+}  // namespace
+
+EncoderGraph::EncoderGraph(const EncoderOptions& options) : graph(kEncoderName) {
+  static_cast<void>(add_network(graph, specification_of(options)));
+  Found rest = graph.parameters().all();
+  parameters_.reserve(rest.size());
+  append_renamed(rest, "", "", kOfAll, parameters_);
+  for (std::int64_t block = 0; block < options.layers; ++block) {
+    const std::string name = std::to_string(block) + ".", network = "blocks." + name;
+    const auto is_its_own = [&](const Parameters::Parameter& parameter) {
+      return parameter.parts().front().name.starts_with(network);
+    };
+    const auto first = std::ranges::find_if(rest, is_its_own), end = std::find_if_not(first, rest.end(), is_its_own);
+    append_block({first, end}, network, "layers." + name, parameters_);
+    rest = {end, rest.end()};
+  }
+}
+
+EncoderGraph::EncoderGraph(const TransformerLayerOptions& options) : graph(kEncoderLayerName) {
+  add_block(graph, options.width, specification_of(options), options.dropout);
+  append_block(graph.parameters().all(), "block.", "", parameters_);
+}
+
+namespace {
+
+// What MultiHeadAttention::append_parameters() does with those names: there is one parameter of query, key and value,
+// or one of each.
+void append_projection(const std::string& prefix, WeightMatrix& matrix, std::vector<ParameterPlace>& list,
+                       const Weights* named) {
+  for (const char* extra : {"bias_k", "bias_v"}) {
+    if (named != nullptr && named->contains(prefix + extra)) {
+      ops::fail(kMultiHeadAttentionName, "weight ", prefix, extra,
+                " is given, expected none: an extra learned key is not supported");
     }
-    found.fill(nullptr);
-  };
-  for (const Parameters::Parameter& parameter : parameters.all()) {
-    const std::string_view name = parameter.parts().front().name;
-    if (!name.starts_with(kBlocks)) found[place_in(kOfAll, name)] = &parameter;
   }
-  append(kOfAll, "");
-  std::string_view of_block;
-  for (const Parameters::Parameter& parameter : parameters.all()) {
-    const std::string_view name = parameter.parts().front().name;
-    if (!name.starts_with(kBlocks)) continue;
-    const std::string_view prefix = name.substr(0, name.find('.', kBlocks.size()) + 1);
-    if (prefix != of_block) append(kOfBlock, of_block);
-    of_block = prefix;
-    found[place_in(kOfBlock, name.substr(prefix.size()))] = &parameter;
+  if (named == nullptr || !named->contains(prefix + "q_proj_weight")) {
+    return append(list, prefix + "in_proj_weight", matrix, matrix.all());
   }
-  append(kOfBlock, of_block);
-  return all;
+  const std::int64_t rows = matrix.rows() / 3;
+  std::int64_t first = 0;
+  for (const char* part : {"q_proj_weight", "k_proj_weight", "v_proj_weight"}) {
+    append(list, prefix + part, matrix, {first, rows});
+    first += rows;
+  }
+}
+
+}  // namespace
+
+void EncoderGraph::append_parameters(const std::string& prefix, std::vector<ParameterPlace>& list,
+                                     const Weights* named) {
+  constexpr std::string_view kProjection = "in_proj_weight";
+  for (const RenamedParameter& parameter : parameters_) {
+    const std::string name = prefix + parameter.name;
+    if (name.ends_with(kProjection)) {
+      append_projection(name.substr(0, name.size() - kProjection.size()), parameter.matrix->matrix, list, named);
+    } else if (parameter.matrix != nullptr) {
+      append(list, name, parameter.matrix->matrix, parameter.matrix->matrix.all());
+    } else {
+      append(list, name, parameter.vector->values, parameter.vector->gradient);
+    }
+  }
 }
 
 }  // namespace headlight::layers

@@ -7,7 +7,8 @@
 
 namespace headlight::layers {
 
-void Graph::finish() {
+void Graph::finish(std::size_t parts) {
+  parts_ = static_cast<std::uint32_t>(parts);
   operations_.finish();
   buffers_.make(operations_, name());
   training_[0].make(operations_, NumberType::float32, NumberType::float32);
@@ -34,45 +35,51 @@ void Graph::run_forward(GraphCall call, const OperationRange& some) const {
     const BufferPlaces& places = call.places();
     const runtime::Scratch memory(call.engine(), is_run ? places.within_runs : places.outside_runs, name());
     (is_run ? call.memory().within_runs : call.memory().outside_runs) = memory.data();
-    const auto run_rows = [&](const RowRange& rows) {
-      for (int number = stretch.first; number < stretch.end; ++number) {
-        // Without a row here others' may be attended to.
-        if (rows.count == 0 && operations_[number].goes_by_rows()) continue;
+    const auto run = [&](const OperationRange& together, const RowRange& rows) {
+      for (int number = together.first; number < together.end; ++number) {
         operations_[number].forward(call, rows);
         runtime::throw_if_stopped(call.engine());  // nor does the next one begin
       }
     };
-    const std::int64_t step = is_run ? at_once : tokens;
-    if (tokens == 0) run_rows({0, 0});
-    for (std::int64_t row = 0; row < tokens; row += step) run_rows({row, std::min(step, tokens - row)});
+    const auto run_by_rows = [&](const OperationRange& together, std::int64_t step) {
+      call.for_each_rows(call.all_rows(), step, [&](const RowRange& rows) { run(together, rows); });
+    };
+    if (is_run) return run_by_rows(stretch, at_once);
+    for (int number = stretch.first; number < stretch.end; ++number) {
+      const OperationRange one = {number, number + 1};
+      if (operations_[number].goes_by_rows()) {
+        run_by_rows(one, tokens);
+      } else {
+        run(one, call.all_rows());  // without a row here others' may be attended to
+      }
+    }
   });
 }
 
-void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden,
-                    const LayerOutputs& outputs) const {
-  const BufferPlaces buffers = buffers_.places(operations_, engine, hidden.extent(0));
+void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y) const {
+  const BufferPlaces buffers = buffers_.places(operations_, engine, y.extent(0) * y.extent(1));
   const runtime::Scratch memory(engine, buffers.throughout, name());
-  GraphCall call(engine, *this, input, hidden, buffers, nullptr, outputs);
+  GraphCall call(engine, *this, input, y, buffers, nullptr);
   call.memory().buffers = memory.data();
   run_forward(call, operations_.all());
 }
 
 template <class Function>
-void Graph::for_each_size(const OperationRange& some, bool is_run, const Engine& engine, std::int64_t tokens,
+void Graph::for_each_size(const OperationRange& some, bool is_run, const Engine& engine, const BatchShape& shape,
                           Function function) const {
-  const std::int64_t at_once = operations_.rows_at_once(tokens, engine);
+  const std::int64_t tokens = shape.rows(), at_once = operations_.rows_at_once(tokens, engine);
   for (int number = some.first; number < some.end; ++number) {
-    function(operations_[number], is_run ? at_once : tokens);
-    if (is_run && at_once > 0 && tokens % at_once != 0) function(operations_[number], tokens % at_once);
+    function(operations_[number], is_run ? BatchShape{1, at_once} : shape);
+    if (is_run && at_once > 0 && tokens % at_once != 0) function(operations_[number], BatchShape{1, tokens % at_once});
   }
 }
 
-std::size_t Graph::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
-  const BufferPlaces places = buffers_.places(operations_, engine, tokens);
+std::size_t Graph::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
+  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows());
   std::size_t most = 0;
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     std::size_t inner = 0;
-    for_each_size(some, is_run, engine, tokens, [&](const Operation& operation, std::int64_t rows) {
+    for_each_size(some, is_run, engine, shape, [&](const Operation& operation, const BatchShape& rows) {
       inner = std::max(inner, operation.workspace_bytes(engine, rows));
     });
     most = std::max(most, (is_run ? places.within_runs : places.outside_runs) + inner);
@@ -80,14 +87,14 @@ std::size_t Graph::workspace_bytes(const Engine& engine, std::int64_t tokens) co
   return places.throughout + most;
 }
 
-void Graph::reserve(Engine& engine, std::int64_t tokens) const {
+void Graph::reserve(Engine& engine, const BatchShape& shape) const {
   // Held while the operations reserve theirs, as it is when they run.
-  const BufferPlaces places = buffers_.places(operations_, engine, tokens);
+  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows());
   const runtime::Scratch throughout(engine, places.throughout, name());
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
-    for_each_size(some, is_run, engine, tokens,
-                  [&](const Operation& operation, std::int64_t rows) { operation.reserve(engine, rows); });
+    for_each_size(some, is_run, engine, shape,
+                  [&](const Operation& operation, const BatchShape& rows) { operation.reserve(engine, rows); });
   });
 }
 

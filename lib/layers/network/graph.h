@@ -29,22 +29,26 @@ class Graph {
 
   // What parts add to, until finish(): its last operation's output is the network's.
   [[nodiscard]] Parameters& parameters() noexcept { return parameters_; }
+  [[nodiscard]] const Parameters& parameters() const noexcept { return parameters_; }
   [[nodiscard]] OperationList& operations() noexcept { return operations_; }
   [[nodiscard]] const OperationList& operations() const noexcept { return operations_; }
   template <class Made, class... Arguments>
   void add(Arguments&&... arguments) {
     operations_.add(std::make_unique<Made>(std::forward<Arguments>(arguments)...));
   }
-  void finish();
+  // `parts`: how many DropoutPlace counts.
+  void finish(std::size_t parts);
 
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const LayerOutputs& outputs) const;
+  // y [B, L, E]
+  void forward(Engine& engine, const GraphInput& input, View<float, 3> y) const;
   // The same in training; `saved` begins a pass with it, whose commit() is the caller's.
-  void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+  void forward(Engine& engine, const GraphInput& input, View<float, 3> y, SavedState& saved,
                const TrainingStep& step) const;
-  void backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
-                View<const float, 2> hidden_gradient, HeadVisitor* visitor);
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
-  void reserve(Engine& engine, std::int64_t tokens) const;
+  // x_gradient, of a value that is given, may be y_gradient.
+  void backward(Engine& engine, const GraphInput& input, const SavedState& saved, View<const float, 3> y_gradient,
+                View<float, 3> x_gradient, const HeadVisit& visit);
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const;
+  void reserve(Engine& engine, const BatchShape& shape) const;
 
   [[nodiscard]] std::int64_t layout() const noexcept { return training_[0].layout(); }
   // Of a value, for GraphCall.
@@ -61,6 +65,7 @@ class Graph {
     return operations_.rows_at_once(tokens);
   }
   [[nodiscard]] std::size_t blocks() const noexcept { return operations_.blocks().size(); }
+  [[nodiscard]] std::uint32_t parts() const noexcept { return parts_; }
 
  private:
   // Blocks first … end − 1.
@@ -74,16 +79,17 @@ class Graph {
   void for_each_stretch(const OperationRange& some, Function function) const;
   // Calls function(operation, rows) for each number of rows that it will be run for.
   template <class Function>
-  void for_each_size(const OperationRange& some, bool is_run, const Engine& engine, std::int64_t tokens,
+  void for_each_size(const OperationRange& some, bool is_run, const Engine& engine, const BatchShape& shape,
                      Function function) const;
   void run_forward(GraphCall call, const OperationRange& some) const;
   [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
-  [[nodiscard]] std::size_t kept_bytes(Engine& engine, const EncoderInput& input, std::int64_t tokens,
+  [[nodiscard]] std::size_t kept_bytes(Engine& engine, const GraphInput& input, const BatchShape& shape,
                                        const GraphTraining& training) const;
   // What is kept whether blocks are computed again or not; what those blocks keep, and lending them memory for it.
   [[nodiscard]] std::size_t throughout_bytes(const GraphCall& call) const;
   [[nodiscard]] std::size_t bytes_of(const GraphCall& call, const Blocks& blocks) const;
   void lend(GraphCall& call, const Blocks& blocks, std::byte* memory) const;
+  void run_all_backward(GraphCall call) const;
   void run_backward(GraphCall call, const OperationRange& some) const;
   void run_pieces_backward(const GraphCall& call, const OperationRange& some) const;
   void make_again(const GraphCall& call, const OperationRange& some, const RowRange& rows) const;
@@ -92,6 +98,7 @@ class Graph {
 
   Parameters parameters_;
   OperationList operations_;
+  std::uint32_t parts_ = 0;
   BufferPlan buffers_;
   std::array<TrainingPlan, 3> training_;  // for activations of float32, of 16 bits, and gradients of that, too
 };

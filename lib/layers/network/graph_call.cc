@@ -8,16 +8,24 @@
 
 namespace headlight::layers {
 
-GraphCall::GraphCall(Engine& engine, const Graph& graph, const EncoderInput& input, View<float, 2> hidden,
-                     const BufferPlaces& places, const GraphTraining* training, const LayerOutputs& outputs) noexcept
+namespace {
+
+MutableTypedView<2> some_columns(const View<float, 2>& rows, const Slice& slice) noexcept {
+  return View<float, 2>(rows.data + slice.first, {rows.extent(0), slice.columns}, rows.strides);
+}
+
+}  // namespace
+
+GraphCall::GraphCall(Engine& engine, const Graph& graph, const GraphInput& input, View<float, 3> y,
+                     const BufferPlaces& places, const GraphTraining* training) noexcept
     : engine_(engine),
       graph_(graph),
       input_(input),
-      hidden_(hidden),
+      y_(y),
+      samples_lie_apart_(!is_one_matrix(y) || !is_one_matrix(input.x) || !is_one_matrix(input.access.scaled_outputs)),
       places_(places),
       training_(training),
-      plan_(training == nullptr ? nullptr : &graph.training(*training)),
-      outputs_(outputs) {}
+      plan_(training == nullptr ? nullptr : &graph.training(*training)) {}
 
 std::string_view GraphCall::name() const noexcept { return graph_.name(); }
 
@@ -57,33 +65,32 @@ MutableTypedView<2> GraphCall::at(const Slice& slice, const RowRange& rows) cons
   if (!slice) return {};
   int number = slice.value;
   const Value* value = &graph_.value(number);
+  if (value->is_given) {
+    const View<const float, 2> x = rows_of_samples(input_.x, rows.first, rows.count);
+    return some_columns({const_cast<float*>(x.data), x.shape, x.strides}, slice);  // which nobody writes
+  }
+  std::byte* const data = training_ != nullptr ? kept(number) : nullptr;
+  const ValuePlace* place = &graph_.buffers().of(number);
+  if (data == nullptr && place->is_hidden) return some_columns(rows_of_samples(y_, rows.first, rows.count), slice);
   const NumberType type =
       training_ != nullptr ? type_in_training(*value, training_->activations) : type_of(*value, engine_);
-  const auto rows_in = [&](std::byte* data, std::int64_t first_row) -> MutableTypedView<2> {
+  const auto rows_in = [&](std::byte* first, std::int64_t first_row) -> MutableTypedView<2> {
     const std::int64_t distance = row_distance(value->columns, type);
     return {type,
-            kernels::numbers_behind(static_cast<void*>(data), first_row * distance + slice.first, type),
+            kernels::numbers_behind(static_cast<void*>(first), first_row * distance + slice.first, type),
             {rows.count, slice.columns},
             {distance, 1}};
   };
-  if (training_ != nullptr) {
-    std::byte* const data = kept(number);
-    if (data != nullptr) return rows_in(data, plan_->of(number).keeping == Keeping::again ? 0 : rows.first);
-  }
-  const ValuePlace* place = &graph_.buffers().of(number);
+  if (data != nullptr) return rows_in(data, plan_->of(number).keeping == Keeping::again ? 0 : rows.first);
   if (place->same_as >= 0 && type == NumberType::float32) {
     number = place->same_as;
     place = &graph_.buffers().of(number);
     value = &graph_.value(number);
   }
-  const std::int64_t first_row = value->is_local ? 0 : rows.first;
-  if (place->is_hidden) {
-    return View<float, 2>(&hidden_(first_row, slice.first), {rows.count, slice.columns}, hidden_.strides);
-  }
   std::byte* const block = graph_.buffers().is_local(place->buffer)   ? memory_.within_runs
                            : graph_.buffers().is_apart(place->buffer) ? memory_.outside_runs
                                                                       : memory_.buffers;
-  return rows_in(block + places_.first[static_cast<std::size_t>(place->buffer)], first_row);
+  return rows_in(block + places_.first[static_cast<std::size_t>(place->buffer)], value->is_local ? 0 : rows.first);
 }
 
 View<float, 2> GraphCall::floats(const Slice& slice, const RowRange& rows) const noexcept {
@@ -95,18 +102,21 @@ std::byte* GraphCall::beside(const Operation& operation) const noexcept {
   return memory_.beside + graph_.beside_bytes_before(*this, memory_.first_block, operation);
 }
 
-Probabilities GraphCall::probabilities(std::int64_t block) const noexcept {
-  for (const LayerProbabilities& wanted : outputs_.probabilities) {
-    if (wanted.layer == block) return wanted.probabilities;
+AttentionOptions GraphCall::attention_options(std::int64_t block) const {
+  if (input_.attention != nullptr) return *input_.attention;
+  AttentionOptions options;
+  options.query_offsets = input_.tokens.offsets;
+  for (const LayerProbabilities& wanted : input_.probabilities) {
+    if (wanted.layer == block) options.probabilities = wanted.probabilities;
   }
-  return {};
+  return options;
 }
 
-LayerHeads GraphCall::heads(std::int64_t block) const noexcept {
-  for (const LayerHeads& wanted : outputs_.heads) {
-    if (wanted.layer == block) return wanted;
+HeadAccess GraphCall::heads(std::int64_t block) const noexcept {
+  for (const LayerHeads& wanted : input_.heads) {
+    if (wanted.layer == block) return {one_sample(wanted.outputs), wanted.silenced, one_sample(wanted.scaled_outputs)};
   }
-  return {};
+  return input_.access;
 }
 
 MutableTypedView<2> GraphCall::typed_gradient(const Slice& slice, const RowRange& rows) const noexcept {
@@ -128,15 +138,16 @@ View<float, 2> GraphCall::gradient(const Slice& slice, const RowRange& rows) con
   return floats_of(typed_gradient(slice, rows));
 }
 
-void GraphCall::show_heads(std::int64_t block, View<const float, 2> outputs, View<float, 2> gradient) const {
-  training_->visitor->visit(engine_, block, one_sample(outputs), one_sample(gradient));
+void GraphCall::show_heads(std::int64_t block, View<float, 2> outputs, View<float, 2> gradient) const {
+  const HeadVisit& visit = training_->visit;
+  visit.visitor->visit(engine_, visit.layer + block, floats_of(samples(outputs)), floats_of(samples(gradient)));
 }
 
-// Each part of a network counts as a layer of the step.
+// Each part counts as a layer of the step.
 Dropout GraphCall::dropout(const DropoutPlace& place) const noexcept {
   if (training_ == nullptr || place.probability == 0) return {};
   const TrainingStep& step = training_->step;
-  const auto parts = static_cast<std::uint32_t>(graph_.blocks() + 1);
+  const std::uint32_t parts = graph_.parts();
   const TrainingStep of_part = {step.seed, step.step, step.layer * parts + place.part, step.layers * parts};
   return of_part.dropout(place.probability, place.place);
 }
@@ -145,11 +156,12 @@ Dropout GraphCall::dropout(const DropoutPlace& place) const noexcept {
 void GraphCall::drop(const Dropout& dropout, const TypedView<2>& x, const TypedView<2>& residual,
                      const MutableTypedView<2>& y, const RowRange& rows) const {
   rows_of_x(*training_->attention)
-      .for_each_range(rows.first, rows.count, [&](std::int64_t first, std::int64_t count, std::int64_t number) {
-        const std::int64_t from = first - rows.first;
-        ops::dropout_rows(engine_, some_rows(x, from, count), some_rows(y, from, count), dropout,
-                          some_rows(residual, from, count), number);
-      });
+      .for_each_range(shape().length, rows.first, rows.count,
+                      [&](std::int64_t first, std::int64_t count, std::int64_t number) {
+                        const std::int64_t from = first - rows.first;
+                        ops::dropout_rows(engine_, some_rows(x, from, count), some_rows(y, from, count), dropout,
+                                          some_rows(residual, from, count), number);
+                      });
 }
 
 void Operation::pass_on(const GraphCall& call, std::size_t number, const RowRange& rows) const {

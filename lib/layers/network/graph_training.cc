@@ -9,6 +9,19 @@
 
 namespace headlight::layers {
 
+namespace {
+
+void copy(Engine& engine, const View<const float, 3>& from, const View<float, 3>& to) {
+  for_each_matrix(
+      to.extent(0),
+      [&](const View<const float, 2>& some, const View<float, 2>& into) {
+        ops::scale_rows(engine, some, 1.0f, {}, into);
+      },
+      from, to);
+}
+
+}  // namespace
+
 std::size_t Graph::beside_bytes(const GraphCall& call, const OperationRange& some) const {
   std::size_t bytes = 0;
   for (int number = some.first; number < some.end; ++number) bytes += operations_[number].kept_bytes(call);
@@ -43,10 +56,10 @@ void Graph::lend(GraphCall& call, const Blocks& blocks, std::byte* memory) const
   call.memory().beside = memory + values.bytes(call.tokens());
 }
 
-std::size_t Graph::kept_bytes(Engine& engine, const EncoderInput& input, std::int64_t tokens,
+std::size_t Graph::kept_bytes(Engine& engine, const GraphInput& input, const BatchShape& shape,
                               const GraphTraining& training) const {
   const BufferPlaces none;
-  const GraphCall call(engine, *this, input, View<float, 2>(nullptr, {tokens, 0}), none, &training, {});
+  const GraphCall call(engine, *this, input, View<float, 3>(nullptr, {shape.batch, shape.length, 0}), none, &training);
   return throughout_bytes(call) + (training.segment > 0 ? 0 : bytes_of(call, {0, static_cast<int>(blocks())}));
 }
 
@@ -59,14 +72,15 @@ GraphTraining Graph::training_of(const SavedState& saved, const TrainingStep& st
           .kept = saved.data()};
 }
 
-void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
+void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y, SavedState& saved,
                     const TrainingStep& step) const {
+  const BatchShape shape = {y.extent(0), y.extent(1)};
   GraphTraining training = training_of(saved, step);
-  training.kept = saved.begin(kept_bytes(engine, input, hidden.extent(0), training));
+  training.kept = saved.begin(kept_bytes(engine, input, shape, training));
   const TrainingPlan& plan = this->training(training);
-  const BufferPlaces buffers = buffers_.places(operations_, plan, training.activations, hidden.extent(0));
+  const BufferPlaces buffers = buffers_.places(operations_, plan, training.activations, shape.rows());
   const runtime::Scratch memory(engine, buffers.throughout, name());
-  GraphCall call(engine, *this, input, hidden, buffers, &training, {});
+  GraphCall call(engine, *this, input, y, buffers, &training);
   call.memory().buffers = memory.data();
   const int count = static_cast<int>(blocks());
   if (training.segment == 0 || count == 0) {
@@ -76,7 +90,7 @@ void Graph::forward(Engine& engine, const EncoderInput& input, View<float, 2> hi
   // The values of each block lie where those of the one before did.
   std::size_t of_block = 0;
   for (int block = 0; block < count; ++block) of_block = std::max(of_block, bytes_of(call, {block, block + 1}));
-  const std::size_t outputs = training.segment == 1 ? 0 : 2 * plan.output().bytes(hidden.extent(0));
+  const std::size_t outputs = training.segment == 1 ? 0 : 2 * plan.output().bytes(shape.rows());
   const runtime::Scratch again(engine, of_block + outputs, name());
   call.memory().outputs = again.data() + of_block;
   call.memory().outputs_take_turns = true;
@@ -124,9 +138,7 @@ void Graph::run_pieces_backward(const GraphCall& call, const OperationRange& som
   };
   if (!operations_[some.first].goes_by_rows()) return run(call.all_rows());
   const std::int64_t step = goes_in_pieces ? rows_at_once(call.tokens()) : call.tokens();
-  const auto run_range = [&](std::int64_t first, std::int64_t count) {
-    for (std::int64_t row = 0; row < count; row += step) run({first + row, std::min(step, count - row)});
-  };
+  const auto run_range = [&](std::int64_t first, std::int64_t count) { call.for_each_rows({first, count}, step, run); };
   const auto keep = [&](RowShards& shards, std::int64_t shard) {
     for (int number = some.first; number < some.end; ++number) {
       for (const std::span<float> gradient : operations_[number].gradients().all) {
@@ -134,7 +146,7 @@ void Graph::run_pieces_backward(const GraphCall& call, const OperationRange& som
       }
     }
   };
-  rows_of_x(call.attention()).sum_ranges(call.tokens(), run_range, keep);
+  rows_of_x(call.attention()).sum_ranges(call.shape().batch, call.shape().length, run_range, keep);
 }
 
 // What was not kept, for it takes little to compute.
@@ -174,11 +186,12 @@ bool Graph::writes_output_again(const TrainingPlan& plan) const noexcept {
   return false;
 }
 
-void Graph::backward(Engine& engine, const EncoderInput& input, const SavedState& saved,
-                     View<const float, 2> hidden_gradient, HeadVisitor* visitor) {
+void Graph::backward(Engine& engine, const GraphInput& input, const SavedState& saved, View<const float, 3> y_gradient,
+                     View<float, 3> x_gradient, const HeadVisit& visit) {
   GraphTraining training = training_of(saved, saved.call().step);
-  training.visitor = visitor;
-  const std::int64_t tokens = hidden_gradient.extent(0), width = hidden_gradient.extent(1);
+  training.visit = visit;
+  const BatchShape shape = {y_gradient.extent(0), y_gradient.extent(1)};
+  const std::int64_t tokens = shape.rows(), width = y_gradient.extent(2);
   const TrainingPlan& plan = this->training(training);
   const runtime::Scratch gradients(engine, plan.gradients(Staying::throughout).bytes(tokens), name());
   const bool keeps = training.segment == 0 || blocks() == 0;
@@ -188,14 +201,22 @@ void Graph::backward(Engine& engine, const EncoderInput& input, const SavedState
   const RowSpace row(width, NumberType::float32);
   const runtime::Scratch output(engine, !keeps && writes_output_again(plan) ? row.bytes(tokens) : 0, name());
   const runtime::Scratch memory(engine, buffers.throughout, name());
-  const View<float, 2> hidden(reinterpret_cast<float*>(output.data()), {tokens, width}, {row_distance(width), 1});
-  GraphCall call(engine, *this, input, hidden, buffers, &training, {});
+  const View<float, 3> y = spaced_rows(reinterpret_cast<float*>(output.data()), {shape.batch, shape.length, width});
+  GraphCall call(engine, *this, input, y, buffers, &training);
   call.memory().buffers = memory.data();
   call.memory().gradients[static_cast<std::size_t>(Staying::throughout)] = gradients.data();
-  ops::scale_rows(engine, hidden_gradient, 1.0f, {},
-                  call.gradient(operations_[operations_.size() - 1].output(), call.all_rows()));
+  const auto gradient = [&](const Slice& slice) {
+    return floats_of(call.samples(call.gradient(slice, call.all_rows())));
+  };
+  copy(engine, y_gradient, gradient(operations_[operations_.size() - 1].output()));
+  run_all_backward(call);
+  if (const Slice x = operations_.given_value()) copy(engine, gradient(x), x_gradient);
+}
+
+void Graph::run_all_backward(GraphCall call) const {
+  const GraphTraining& training = call.training();
   const int count = static_cast<int>(blocks());
-  if (keeps) {
+  if (training.segment == 0 || count == 0) {
     if (count > 0) lend(call, {0, count}, training.kept + throughout_bytes(call));
     return run_backward(call, operations_.all());
   }

@@ -36,7 +36,7 @@ View<float, 2> MergeOperation::weights(const GraphCall& call, const RowRange& ro
 
 void MergeOperation::forward(const GraphCall& call, const RowRange& rows) const {
   const View<float, 2> heads = call.floats(input(0), rows), y = call.floats(output(), rows);
-  const View<float, 2> scaled = call.heads(block_).scaled_outputs;
+  const View<float, 2> scaled = rows_of_samples(call.heads(block_).scaled_outputs, rows.first, rows.count);
   if (gates_) {
     ops::gate_heads(call.engine(), heads, call.floats(input(1), rows), heads_, y);
     if (scaled) ops::scale_rows(call.engine(), y, 1.0f, {}, scaled);
@@ -75,12 +75,12 @@ ParameterGradients MergeOperation::gradients() noexcept {
   return {{logits_ == nullptr ? std::span<float>() : logits_->all_of_gradient()}};
 }
 
-std::size_t MergeOperation::workspace_bytes(const Engine&, std::int64_t rows) const {
-  return gates_ ? 0 : bytes_of_weights(rows, heads_);
+std::size_t MergeOperation::workspace_bytes(const Engine&, const BatchShape& shape) const {
+  return gates_ ? 0 : bytes_of_weights(shape.rows(), heads_);
 }
 
-void MergeOperation::reserve(Engine& engine, std::int64_t rows) const {
-  const runtime::Scratch memory(engine, workspace_bytes(engine, rows), layer_);
+void MergeOperation::reserve(Engine& engine, const BatchShape& shape) const {
+  const runtime::Scratch memory(engine, workspace_bytes(engine, shape), layer_);
 }
 
 }  // namespace headlight::layers

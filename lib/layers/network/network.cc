@@ -99,7 +99,9 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   check(input, "hidden", hidden, {});
   ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
   layers::check_layer_outputs(layers::kNetworkName, HeadsOfNetwork(state_->spec), input, hidden, probabilities, heads);
-  if (hidden.extent(0) > 0) state_->graph.forward(engine, input, hidden, {probabilities, heads});
+  if (hidden.extent(0) == 0) return;
+  state_->graph.forward(engine, {.tokens = input, .probabilities = probabilities, .heads = heads},
+                        layers::one_sample(hidden));
 }
 
 void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
@@ -109,7 +111,7 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
   check_shards(saved);
   const std::int64_t tokens = hidden.extent(0);
-  state_->graph.forward(engine, input, hidden, saved, step);
+  state_->graph.forward(engine, {.tokens = input}, layers::one_sample(hidden), saved, step);
   SavedState::Call done = {.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}, .step = step};
   done.options[0].query_offsets = input.offsets;
   saved.commit(done);
@@ -124,7 +126,7 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
     ops::fail(layers::kNetworkName, "offsets are others than those of the forward pass, expected the same");
   }
   state_->graph.parameters().check_training();
-  state_->graph.backward(engine, input, saved, hidden_gradient, visitor);
+  state_->graph.backward(engine, {.tokens = input}, saved, layers::one_sample(hidden_gradient), {}, {visitor});
 }
 
 // Sums of gradients that attention makes, and turns by the length of a sequence, know no shards.
@@ -186,12 +188,12 @@ std::array<std::int64_t, 12> Network::made_with() const noexcept {
 
 std::size_t Network::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
-  return std::max(state_->graph.workspace_bytes(engine, tokens), state_->logits.workspace_bytes(engine, tokens));
+  return std::max(state_->graph.workspace_bytes(engine, {1, tokens}), state_->logits.workspace_bytes(engine, tokens));
 }
 
 void Network::reserve(Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
-  state_->graph.reserve(engine, tokens);
+  state_->graph.reserve(engine, {1, tokens});
   state_->logits.reserve(engine, tokens);
 }
 

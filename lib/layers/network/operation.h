@@ -1,6 +1,7 @@
 // What a network consists of: operations, and what they see of a pass.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "headlight/layers/training_attention.h"
 #include "headlight/typed_view.h"
 #include "layers/network/values.h"
+#include "layers/rows.h"
 
 namespace headlight::layers {
 
@@ -48,10 +50,12 @@ struct GraphTraining {
   const TrainingAttention* attention = nullptr;
   std::int64_t segment = 0;
   std::byte* kept = nullptr;
-  HeadVisitor* visitor = nullptr;  // who looks at heads on the way back, in float32; or nobody
+  HeadVisit visit{};  // who looks at heads on the way back, in float32, and what the first block is called there
 
   // Of gradients that are rounded where nobody looks at them.
-  [[nodiscard]] NumberType gradients() const noexcept { return visitor == nullptr ? activations : NumberType::float32; }
+  [[nodiscard]] NumberType gradients() const noexcept {
+    return visit.visitor == nullptr ? activations : NumberType::float32;
+  }
 };
 
 // Memory of a pass over a graph.
@@ -71,23 +75,30 @@ struct GraphMemory {
   std::array<std::byte*, 3> gradients{};
 };
 
-// What a forward pass writes out of layers.
-struct LayerOutputs {
+// What goes through a graph: tokens, and what is asked for of the attention of blocks; or the value that is given, x
+// [B, L, E], with the options of the attention of its only block, and what is asked for of its heads.
+struct GraphInput {
+  EncoderInput tokens{};
   std::span<const LayerProbabilities> probabilities{};
   std::span<const LayerHeads> heads{};
+  View<const float, 3> x{};
+  const AttentionOptions* attention = nullptr;
+  HeadAccess access{};
 };
 
 // A pass, as operations see it.
 class GraphCall {
  public:
-  // `training` is null outside of it.
-  GraphCall(Engine& engine, const Graph& graph, const EncoderInput& input, View<float, 2> hidden,
-            const BufferPlaces& places, const GraphTraining* training, const LayerOutputs& outputs) noexcept;
+  // `y` [B, L, E]: where the output goes. `training` is null outside of it.
+  GraphCall(Engine& engine, const Graph& graph, const GraphInput& input, View<float, 3> y, const BufferPlaces& places,
+            const GraphTraining* training) noexcept;
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] std::string_view name() const noexcept;  // of the layer
-  [[nodiscard]] const EncoderInput& input() const noexcept { return input_; }
-  [[nodiscard]] std::int64_t tokens() const noexcept { return hidden_.extent(0); }
+  [[nodiscard]] const EncoderInput& input() const noexcept { return input_.tokens; }
+  // Of the whole batch; [B, L].
+  [[nodiscard]] std::int64_t tokens() const noexcept { return shape().rows(); }
+  [[nodiscard]] BatchShape shape() const noexcept { return {y_.extent(0), y_.extent(1)}; }
   [[nodiscard]] bool is_training() const noexcept { return training_ != nullptr; }
   // In which type products multiply in training; float32 outside of it, where weights say it.
   [[nodiscard]] NumberType activations() const noexcept {
@@ -97,6 +108,23 @@ class GraphCall {
   [[nodiscard]] const GraphTraining& training() const noexcept { return *training_; }
   [[nodiscard]] const TrainingAttention& attention() const noexcept { return *training_->attention; }
   [[nodiscard]] RowRange all_rows() const noexcept { return {0, tokens()}; }
+  // f(rows) for those, in order, so many at a time: of one sample alone where what is given is not one matrix.
+  template <class Function>
+  void for_each_rows(const RowRange& all, std::int64_t at_once, Function f) const {
+    const std::int64_t length = samples_lie_apart_ ? shape().length : tokens();
+    for (std::int64_t row = all.first, end = all.first + all.count; row < end;) {
+      const std::int64_t count = std::min({at_once, length - row % length, end - row});
+      f(RowRange{row, count});
+      row += count;
+    }
+  }
+  // All rows [B·L, …] as [B, L, …].
+  [[nodiscard]] MutableTypedView<3> samples(const MutableTypedView<2>& rows) const noexcept {
+    return {rows.type,
+            rows.data,
+            {shape().batch, shape().length, rows.extent(1)},
+            {shape().length * rows.stride(0), rows.stride(0), rows.stride(1)}};
+  }
   [[nodiscard]] GraphMemory& memory() noexcept { return memory_; }
   [[nodiscard]] const BufferPlaces& places() const noexcept { return places_; }
 
@@ -105,15 +133,15 @@ class GraphCall {
   [[nodiscard]] View<float, 2> floats(const Slice& slice, const RowRange& rows) const noexcept;
   // What an operation keeps in training beside values, of its kept_bytes().
   [[nodiscard]] std::byte* beside(const Operation& operation) const noexcept;
-  // What is to be written out of a block's attention.
-  [[nodiscard]] Probabilities probabilities(std::int64_t block) const noexcept;
-  [[nodiscard]] LayerHeads heads(std::int64_t block) const noexcept;
+  // What is asked of a block's attention, and of its heads.
+  [[nodiscard]] AttentionOptions attention_options(std::int64_t block) const;
+  [[nodiscard]] HeadAccess heads(std::int64_t block) const noexcept;
   // On the way back: the gradient of those rows.
   [[nodiscard]] MutableTypedView<2> typed_gradient(const Slice& slice, const RowRange& rows) const noexcept;
   [[nodiscard]] View<float, 2> gradient(const Slice& slice, const RowRange& rows) const noexcept;
   // The heads of a block and their gradient, to whoever looks at them.
-  [[nodiscard]] bool shows_heads() const noexcept { return training_->visitor != nullptr; }
-  void show_heads(std::int64_t block, View<const float, 2> outputs, View<float, 2> gradient) const;
+  [[nodiscard]] bool shows_heads() const noexcept { return training_->visit.visitor != nullptr; }
+  void show_heads(std::int64_t block, View<float, 2> outputs, View<float, 2> gradient) const;
   // What is dropped there in this step; nothing outside of training.
   [[nodiscard]] Dropout dropout(const DropoutPlace& place) const noexcept;
   // y = dropout(x) + residual, where that is given, of those rows.
@@ -127,12 +155,12 @@ class GraphCall {
 
   Engine& engine_;
   const Graph& graph_;
-  const EncoderInput& input_;
-  View<float, 2> hidden_;
+  const GraphInput& input_;
+  View<float, 3> y_;
+  bool samples_lie_apart_;
   const BufferPlaces& places_;
   const GraphTraining* training_;
   const TrainingPlan* plan_;  // in training
-  LayerOutputs outputs_;
   GraphMemory memory_;
 };
 
@@ -188,8 +216,8 @@ class Operation {
   // Of operations on rows alone: nothing.
   [[nodiscard]] virtual OperationSizes sizes() const noexcept;
   // What forward() takes from the engine for so many rows; and taking it now.
-  [[nodiscard]] virtual std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const;
-  virtual void reserve(Engine& engine, std::int64_t rows) const;
+  [[nodiscard]] virtual std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const;
+  virtual void reserve(Engine& engine, const BatchShape& shape) const;
 
   [[nodiscard]] const Slice& output() const noexcept { return output_; }
   [[nodiscard]] std::span<const Slice> inputs() const noexcept { return inputs_; }

@@ -7,15 +7,21 @@
 
 namespace headlight::layers {
 
-std::size_t Operation::workspace_bytes(const Engine&, std::int64_t) const { return 0; }
+std::size_t Operation::workspace_bytes(const Engine&, const BatchShape&) const { return 0; }
 std::size_t Operation::kept_bytes(const GraphCall&) const { return 0; }
-void Operation::reserve(Engine&, std::int64_t) const {}
+void Operation::reserve(Engine&, const BatchShape&) const {}
 bool Operation::has_gradient(std::size_t) const noexcept { return true; }
 OperationSizes Operation::sizes() const noexcept { return {}; }
 
 Slice OperationList::add_value(std::int64_t columns, const HandedOn& handed_on) {
   values_.push_back({.columns = columns, .handed_on = handed_on});
   return {static_cast<int>(values_.size()) - 1, 0, columns};
+}
+
+Slice OperationList::add_given_value(std::int64_t columns) {
+  const Slice given = add_value(columns);
+  value_of(given).is_given = true;
+  return given;
 }
 
 void OperationList::add(std::unique_ptr<Operation> operation) {
@@ -120,8 +126,8 @@ int OperationList::taken_value(int number) const noexcept {
   if (!slice) return -1;
   const Value& taken = value(slice.value);
   const Value& made = made_by(number);
-  const bool fits = slice.first == 0 && slice.columns == taken.columns && taken.columns == made.columns &&
-                    taken.is_local == made.is_local;
+  const bool fits = !taken.is_given && slice.first == 0 && slice.columns == taken.columns &&
+                    taken.columns == made.columns && taken.is_local == made.is_local;
   return fits && (made.handed_on.to_attention || taken.last_use == number) ? slice.value : -1;
 }
 

@@ -22,6 +22,8 @@ struct OperationRange {
 class OperationList {
  public:
   [[nodiscard]] Slice add_value(std::int64_t columns, const HandedOn& handed_on = {});
+  // What the call gives: the first of all values.
+  [[nodiscard]] Slice add_given_value(std::int64_t columns);
   void add(std::unique_ptr<Operation> operation);
   void begin_rows();
   void end_rows();
@@ -40,6 +42,10 @@ class OperationList {
   }
   [[nodiscard]] const std::vector<Value>& values() const noexcept { return values_; }
   [[nodiscard]] const Value& value(int number) const noexcept { return values_[static_cast<std::size_t>(number)]; }
+  // What the call gives, or nothing.
+  [[nodiscard]] Slice given_value() const noexcept {
+    return values_.front().is_given ? Slice{0, 0, values_.front().columns} : Slice();
+  }
   [[nodiscard]] const Value& made_by(int operation) const noexcept { return value((*this)[operation].output().value); }
   [[nodiscard]] const std::vector<OperationRange>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::vector<OperationRange>& blocks() const noexcept { return blocks_; }

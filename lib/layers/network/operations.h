@@ -41,8 +41,8 @@ class EmbeddingOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
-  void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
+  void reserve(Engine& engine, const BatchShape& shape) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
 
  private:
@@ -114,8 +114,8 @@ class ProductOperation final : public Operation {
     // What is dropped lies where y does before the residual is added.
     return number == 0 || epilogue_.dropout.probability > 0;
   }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
-  void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
+  void reserve(Engine& engine, const BatchShape& shape) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     return {.in = input(0).columns,
@@ -163,8 +163,8 @@ class GateOperation final : public Operation {
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
   [[nodiscard]] bool is_made_again() const noexcept override { return true; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
-  void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
+  void reserve(Engine& engine, const BatchShape& shape) const override;
 
  private:
   Activation activation_;
@@ -212,8 +212,8 @@ class HeadsOperation final : public Operation {
     return number == 1 || query_.norm || key_.norm;
   }
   [[nodiscard]] bool has_gradient(std::size_t number) const noexcept override { return number == 0; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
-  void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
+  void reserve(Engine& engine, const BatchShape& shape) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
   [[nodiscard]] OperationSizes sizes() const noexcept override { return {.sums = {sums_of(query_), sums_of(key_)}}; }
 
@@ -260,8 +260,8 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     return {.attention = &spec_, .dropout = dropout_.probability};
   }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
-  void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
+  void reserve(Engine& engine, const BatchShape& shape) const override;
 
  private:
   [[nodiscard]] AttentionOptions options(const GraphCall& call) const;
@@ -311,8 +311,8 @@ class MergeOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const override;
-  void reserve(Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
+  void reserve(Engine& engine, const BatchShape& shape) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     if (gates_) return {};

@@ -10,6 +10,7 @@
 
 #include "headlight/layers/layer.h"
 #include "headlight/layers/network.h"
+#include "runtime/inner_api.h"
 
 namespace headlight::layers {
 
@@ -73,7 +74,7 @@ class Parameters {
   [[nodiscard]] const std::vector<Parameter>& all() const noexcept { return order_; }
 
   void append_to(const std::string& prefix, std::vector<ParameterPlace>& list);
-  [[nodiscard]] std::vector<ParameterShape> shapes() const;
+  [[nodiscard]] HEADLIGHT_INNER_API std::vector<ParameterShape> shapes() const;
   void initialize_from(Initializer& initializer);
   void set_open(bool open) noexcept;
   void make_gradients(bool wanted);

@@ -36,8 +36,9 @@ Parts::NormParameters Parts::norm_parameters(const std::string& name, const Norm
   return made;
 }
 
-// Named as its weight, part by part.
+// Named as its weight, the last that was added, part by part.
 VectorParameter* Parts::bias(const MatrixParameter& weight, bool wanted) {
+  if (!wanted && skips_biases_) graph_.parameters().skip_first_values();
   if (!wanted) return nullptr;
   std::vector<NamedRows> parts = weight.parts;
   for (NamedRows& part : parts) part.name = part.name.substr(0, part.name.rfind('.')) + ".bias";
@@ -285,9 +286,18 @@ Logits add_network(Graph& graph, const NetworkSpec& spec) {
   }
   parts.begin(spec.blocks.size(), 0);
   static_cast<void>(parts.norm("norm", spec.last_norm, x));
-  graph.finish();
+  graph.finish(spec.blocks.size() + 1);
   parts.begin(spec.blocks.size(), 2 * static_cast<int>(spec.blocks.size()) + 2);
   return parts.logits("logits", spec.width, spec.embedding, spec.logits);
+}
+
+void add_block(Graph& graph, std::int64_t width, const BlockSpec& spec, float dropout) {
+  Parts parts(graph, dropout, true);
+  const Slice x = graph.operations().add_given_value(width);
+  graph.operations().begin_block();
+  static_cast<void>(parts.block("block", spec, x));
+  graph.operations().end_block();
+  graph.finish(1);
 }
 
 }  // namespace headlight::layers

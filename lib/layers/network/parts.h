@@ -18,11 +18,15 @@ namespace headlight::layers {
 // Adds all of a checked specification, and finishes the graph; and what logits are made with, which are no part of it.
 // Throws OutOfMemory.
 HEADLIGHT_INNER_API Logits add_network(Graph& graph, const NetworkSpec& spec);
+// The same of one block alone, its names behind "block.", every size set: of what is given, which is that wide.
+HEADLIGHT_INNER_API void add_block(Graph& graph, std::int64_t width, const BlockSpec& spec, float dropout);
 
 // Parts that parts consist of.
 class Parts {
  public:
-  Parts(Graph& graph, float dropout) noexcept : graph_(graph), dropout_(dropout) {}
+  // `skips_biases`: whether what comes behind a bias that is missing has the first values that it has behind one.
+  Parts(Graph& graph, float dropout, bool skips_biases = false) noexcept
+      : graph_(graph), dropout_(dropout), skips_biases_(skips_biases) {}
 
   // What follows belongs to the part of that number, for dropout: a block, or, behind the last one, the embeddings. Its
   // parameters get their first values as a TransformerEncoderLayer's do: those of products, then those of norms.
@@ -86,6 +90,7 @@ class Parts {
 
   Graph& graph_;
   float dropout_;
+  bool skips_biases_;
   std::uint32_t part_ = 0;
   int turn_ = 0;  // of products' parameters
   std::vector<Angles> angles_;

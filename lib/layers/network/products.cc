@@ -63,12 +63,12 @@ ParameterGradients ProductOperation::gradients() noexcept {
   return {{values_of(weight_.matrix.gradient()), gradient_of(bias_)}};
 }
 
-std::size_t ProductOperation::workspace_bytes(const Engine& engine, std::int64_t rows) const {
-  return product_bytes(engine, rows, weight_.matrix, weight_.matrix.all());
+std::size_t ProductOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
+  return product_bytes(engine, shape.rows(), weight_.matrix, weight_.matrix.all());
 }
 
-void ProductOperation::reserve(Engine& engine, std::int64_t rows) const {
-  reserve_product(engine, rows, weight_.matrix, weight_.matrix.all());
+void ProductOperation::reserve(Engine& engine, const BatchShape& shape) const {
+  reserve_product(engine, shape.rows(), weight_.matrix, weight_.matrix.all());
 }
 
 void DropoutOperation::forward(const GraphCall& call, const RowRange& rows) const {
@@ -112,10 +112,10 @@ void GateOperation::backward(const GraphCall& call, const RowRange& rows) {
                 call.gradient(input(0), rows), call.gradient(input(1), rows));
 }
 
-std::size_t GateOperation::workspace_bytes(const Engine& engine, std::int64_t) const {
+std::size_t GateOperation::workspace_bytes(const Engine& engine, const BatchShape&) const {
   return rows_workspace_bytes(engine, output().columns);
 }
 
-void GateOperation::reserve(Engine& engine, std::int64_t) const { reserve_rows(engine, output().columns); }
+void GateOperation::reserve(Engine& engine, const BatchShape&) const { reserve_rows(engine, output().columns); }
 
 }  // namespace headlight::layers

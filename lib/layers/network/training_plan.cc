@@ -70,6 +70,7 @@ void TrainingPlan::keep_values(const OperationList& list) {
   const auto keep = [&](const Slice& slice) {
     if (!slice) return;
     const Value& value = list.value(slice.value);
+    if (value.is_given) return;
     at(slice).keeping = value.block < 0            ? Keeping::throughout
                         : value.is_output_of_block ? Keeping::output_of_block
                                                    : Keeping::of_block;

@@ -30,10 +30,11 @@ struct HandedOn {
   bool gradient = false;
 };
 
-// A matrix with a row for each token, that one operation makes and others read.
+// A matrix with a row for each token, that one operation makes, or the call gives, and others read.
 struct Value {
   std::int64_t columns;
-  HandedOn handed_on;
+  HandedOn handed_on{};
+  bool is_given = false;  // of the call
   // What OperationList::finish() finds: the last operation that needs it; whether it is made and used within one run of
   // operations on some rows, and its gradient within such a run of the way back; and the block that makes it, where it
   // alone reads it, or as its output the next one (−1: it is there throughout).
@@ -48,6 +49,14 @@ struct Value {
 struct RowRange {
   std::int64_t first = 0;
   std::int64_t count = 0;
+};
+
+// Rows of so many samples, each of that length.
+struct BatchShape {
+  std::int64_t batch = 1;
+  std::int64_t length = 0;
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return batch * length; }
 };
 
 }  // namespace headlight::layers
