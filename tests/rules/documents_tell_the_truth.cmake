@@ -10,6 +10,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/documents.cmake)
 list(FILTER documents INCLUDE REGEX "^(README|CONTRIBUTING|docs/(history/)?[^/]+)\\.md$")
 file(READ ${SOURCE}/.ci/run ci)
 string(REGEX REPLACE "\n +" "\n" ci "${ci}")  # some in a function
+string(REGEX REPLACE "\n([A-Z_]+=[^ \n]+ )+" "\n" ci "${ci}")  # some with variables in front
 
 set(all)
 foreach(page IN LISTS documents)
