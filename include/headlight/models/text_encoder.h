@@ -291,7 +291,8 @@ struct LoadModelOptions {
 //
 // Matrices in float32, bfloat16 and float16 are read where the file is mapped, as long as the model lives: the file may
 // be removed or replaced, but nobody may change or shorten it in place, for reading a page that is gone ends the
-// process (SIGBUS). A call of network().parameters() copies them all for as long as the model lives. Whatever the
+// process (SIGBUS). So it is with a tokenizer.json of another kind than BERT's, which save() writes again. A call of
+// network().parameters() copies them all for as long as the model lives. Whatever the
 // precision, save() writes the numbers of the file.
 [[nodiscard]] HEADLIGHT_API TextEncoder load(const std::string& folder, const LoadModelOptions& options = {});
 
