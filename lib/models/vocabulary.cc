@@ -31,6 +31,8 @@ std::string vocabulary_text(std::span<const std::string> tokens, const std::stri
 std::vector<std::string> vocabulary_lines(std::string_view text, const std::string& path) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<std::string> lines;
+  const auto ends = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  lines.reserve(std::min(ends + 1, static_cast<std::size_t>(kMostIds)));
   while (!text.empty()) {
     if (lines.size() == static_cast<std::size_t>(kMostIds)) {
       throw FileError(path, "has more than " + std::to_string(static_cast<std::size_t>(kMostIds)) + " lines");

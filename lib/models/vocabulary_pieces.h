@@ -26,8 +26,9 @@ class VocabularyPieces {
     for (std::size_t line = 0; line < tokens_.size(); ++line) {
       const auto number = static_cast<std::uint32_t>(line);
       ids_.add(tokens_[line], number);
-      // No word has more bytes.
-      if (tokens_[line].size() <= text::kLongestToken) tries_.add(tokens_[line], prefix, number);
+      // No word has none, or more.
+      if (!tokens_[line].empty() && tokens_[line].size() <= text::kLongestToken)
+        tries_.add(tokens_[line], prefix, number);
     }
     ids_.sort();
     tries_.build();

@@ -12,8 +12,10 @@
 #include "files/json_value.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/gguf.h"
+#include "headlight/models/tokenizer.h"
 #include "headlight/text/tokenizer.h"
 #include "models/safetensors_index.h"
+#include "models/vocabulary.h"
 #include "support/heap_watch.h"
 
 namespace headlight::models::reading_memory_test {
@@ -23,6 +25,7 @@ using files::JsonValue;
 // A document's head; or an error with its messages.
 constexpr std::size_t kFewBytes = 1024 + test::HeapLimit::kMessages;
 constexpr std::size_t kMany = 100'000;
+constexpr std::size_t kBytesOfLine = 160;
 
 // So many bytes that no other number has.
 std::string name_of(std::size_t number, std::size_t bytes) {
@@ -163,6 +166,20 @@ TEST(ReadingMemory, OfATokenizerIsBounded) {
   expect("BPE", vocabulary + R"(,"merges":[]})");
   expect("BPE of one merge", list(R"({"type":"BPE","vocab":{"a":0,"aa":1},"merges":[)", kMany,
                                   [](std::size_t) { return R"("a a")"; }, "]}"));
+}
+
+TEST(ReadingMemory, OfAVocabularyGoesByItsLines) {
+  for (const std::string prefix : {"", "##", "long "}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{3}}) {
+      if (bytes == 0 && !prefix.empty()) continue;
+      std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
+      for (std::size_t n = 0; n < kMany; ++n) text += (bytes == 0 ? "" : prefix + name_of(n, bytes)) + "\n";
+      const std::size_t memory = memory_of([&] { (void)Tokenizer(vocabulary_lines(text, "f"), {}, "f"); });
+      std::printf("%-40s %9zu bytes, %.0f for a line\n", ("a vocabulary of " + prefix + "...").c_str(), text.size(),
+                  static_cast<double>(memory) / kMany);
+      EXPECT_LE(memory, kBytesOfLine * kMany + 2 * text.size() + kFewBytes);
+    }
+  }
 }
 
 }  // namespace headlight::models::reading_memory_test
