@@ -71,7 +71,7 @@ class TrainedGraph {
     layers::at_least(0, kNetworkCostName, "batch", plan.batch);
     check_lengths();
     layer.feed_forward_width = layers::given_or(layer.feed_forward_width, 4 * layer.width);
-    layers::add_block(graph_, layer.width, layers::specification_of(layer), layer.dropout);
+    layers::add_block(graph_, layer.width, layers::specification_of(layer), layer.dropout, false);
     begin(plan.checkpoint, 0, plan.moments);
   }
 

@@ -11,7 +11,7 @@
 #include "layers/layer_outputs.h"
 #include "layers/parameter_list.h"
 #include "layers/sizes.h"
-#include "layers/transformer_steps.h"
+#include "layers/transformer_check.h"
 
 namespace headlight {
 

@@ -5,6 +5,7 @@
 
 namespace headlight::layers {
 
+inline constexpr std::string_view kDecoderLayerName = "TransformerDecoderLayer";
 inline constexpr std::string_view kEncoderLayerName = "TransformerEncoderLayer";
 inline constexpr std::string_view kEncoderName = "Encoder";
 inline constexpr std::string_view kFeedForwardName = "FeedForward";

@@ -115,10 +115,6 @@ void LayerNorm::backward(Engine& engine, View<const float, 2> x, View<const floa
                       {.weight = layers::values_of(weight_), .epsilon = epsilon_});
 }
 
-std::array<std::span<float>, 2> LayerNorm::gradients() noexcept {
-  return {layers::values_of(weight_gradient_), layers::values_of(bias_gradient_)};
-}
-
 void LayerNorm::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list,
                                   const Weights*) {
   layers::append(list, prefix + "weight", weight_, weight_gradient_);

@@ -19,13 +19,6 @@ namespace headlight {
 
 namespace {
 
-// The options of a call in training.
-AttentionOptions options_of(const MultiHeadAttention::Kept& kept) {
-  AttentionOptions options = kept.options;
-  options.dropout = kept.dropout;
-  return options;
-}
-
 void check_places(const View<const float, 3>& query, const View<const float, 3>& key, const View<const float, 3>& value,
                   const AttentionOptions& options, const View<const float, 3>& out_gradient,
                   const MultiHeadAttentionGradients& gradients) {
@@ -74,9 +67,10 @@ void check_places(const View<const float, 3>& query, const View<const float, 3>&
 struct MultiHeadAttention::KeptHeads {
   KeptHeads(const MultiHeadAttention& layer, const MultiHeadAttentionShape& shape, const Kept& given)
       : kept(given),
-        options(options_of(given)),
+        options(given.options),
         buffers(layer, shape, Buffers::in_training(layer, given.activations)),
         heads(buffers.typed(given.memory, buffers.heads)) {
+    options.dropout = given.dropout;
     const std::int64_t count = layer.options_.heads;
     const auto sums = buffers.layout.add<float>(shape.batch, count, shape.query_length);
     log_sum_exp = {sums.in(given.memory), {shape.batch, count, shape.query_length}};

@@ -26,11 +26,6 @@ class Placement {
   View<float, 3> rows(std::int64_t batch, std::int64_t length, std::int64_t columns) noexcept {
     return floats_of(typed_rows(batch, length, columns, NumberType::float32));
   }
-  // So many bytes for whoever places in them on its own.
-  std::byte* block(std::size_t bytes) noexcept {
-    const auto part = layout_.add<std::byte>(bytes);
-    return memory_ == nullptr ? nullptr : part.in(memory_);
-  }
   [[nodiscard]] std::size_t bytes() const noexcept { return layout_.bytes(); }
 
  private:

@@ -7,8 +7,7 @@
 #include "layers/parameter_list.h"
 #include "layers/row_visitor.h"
 #include "layers/saved_state.h"
-#include "layers/transformer_steps.h"
-#include "layers/transformer_training_steps.h"
+#include "layers/transformer_check.h"
 #include "ops/attention/check.h"
 
 namespace headlight {
@@ -20,7 +19,7 @@ struct TransformerEncoderLayer::State : layers::EncoderGraph {
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerLayerOptions& options)
     : options_(layers::checked(layers::kEncoderLayerName, options)) {
   state_ = layers::named_lack(layers::kEncoderLayerName, "list of operations", sizeof(State),
-                              [&] { return std::make_unique<State>(options_); });
+                              [&] { return std::make_unique<State>(options_, false); });
 }
 
 TransformerEncoderLayer::TransformerEncoderLayer(TransformerEncoderLayer&&) noexcept = default;

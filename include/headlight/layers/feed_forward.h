@@ -48,18 +48,15 @@ class HEADLIGHT_API FeedForward : public Layer {
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the same with `hidden` [B, L, F], x W_1ᵀ + b_1, in their hands. Its type is
-  // that of the activations.
+ private:
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "FeedForward"; }
+  [[nodiscard]] std::int64_t hidden_width() const noexcept { return linear1_.out_features(); }
+  // Both passes of training with `hidden` [B, L, F], x W_1ᵀ + b_1, given. Its type is that of the activations.
   void forward_from(Engine& engine, View<const float, 3> x, View<float, 3> y, const MutableTypedView<3>& hidden,
                     const Dropout& dropout, View<const float, 3> residual, const layers::RowVisitor& rows) const;
   void backward_from(Engine& engine, View<const float, 3> x, const TypedView<3>& hidden, const Dropout& dropout,
                      View<const float, 3> y_gradient, View<float, 3> x_gradient, View<const float, 3> residual,
                      const layers::RowVisitor& rows);
-  [[nodiscard]] std::int64_t hidden_width() const noexcept { return linear1_.out_features(); }
-  [[nodiscard]] float dropout() const noexcept { return options_.dropout; }
-
- private:
-  [[nodiscard]] std::string_view type_name() const noexcept override { return "FeedForward"; }
   // Of what inference keeps between the products, and the memory that so many rows of it take.
   [[nodiscard]] NumberType hidden_type(const Engine& engine) const noexcept;
   [[nodiscard]] std::size_t hidden_bytes(const Engine& engine, std::int64_t rows) const noexcept;

@@ -89,9 +89,6 @@ class HEADLIGHT_API LayerNorm : public Layer {
   void set_open(bool) noexcept override {}
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the gradients of weight and bias.
-  [[nodiscard]] std::array<std::span<float>, 2> gradients() noexcept;
-
  private:
   [[nodiscard]] std::string_view type_name() const noexcept override { return "LayerNorm"; }
 

@@ -139,8 +139,17 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
   void set_open(bool open) noexcept override;
   void make_gradients(bool wanted) override;
 
-  // Internal, for layers made of layers: the same with the state in their memory, of saved_bytes(). `kept_columns` is
-  // that of the attention.
+ private:
+  // A run of projections that share an input, and where its weights are.
+  enum Group : std::uint8_t { kQuery, kKey, kValue, kKeyValue, kAll, kGroups };
+  struct Buffers;
+  struct Place {
+    std::size_t matrix;  // of projections_
+    WeightMatrix::Rows rows;
+  };
+
+  [[nodiscard]] std::string_view type_name() const noexcept override { return "MultiHeadAttention"; }
+  // Both passes of training with their state in memory of saved_bytes(). `kept_columns` is that of the attention.
   struct Kept {
     std::byte* memory = nullptr;
     AttentionOptions options{};
@@ -154,17 +163,6 @@ class HEADLIGHT_API MultiHeadAttention : public Layer {
                     View<float, 3> out, const Kept& kept, View<const float, 3> residual) const;
   void backward_from(Engine& engine, View<const float, 3> query, View<const float, 3> key, View<const float, 3> value,
                      const Kept& kept, View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients);
-
- private:
-  // A run of projections that share an input, and where its weights are.
-  enum Group : std::uint8_t { kQuery, kKey, kValue, kKeyValue, kAll, kGroups };
-  struct Buffers;
-  struct Place {
-    std::size_t matrix;  // of projections_
-    WeightMatrix::Rows rows;
-  };
-
-  [[nodiscard]] std::string_view type_name() const noexcept override { return "MultiHeadAttention"; }
   [[nodiscard]] std::int64_t key_value_columns() const noexcept;
   // What each matrix of projections_ holds, in order.
   [[nodiscard]] std::span<const Group> matrices() const noexcept;

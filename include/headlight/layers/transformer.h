@@ -86,8 +86,11 @@ class HEADLIGHT_API TransformerEncoderLayer : public Layer {
 // self_attn.*, multihead_attn.*, linear1.*, linear2.*, norm1.*, norm2.*, norm3.*.
 class HEADLIGHT_API TransformerDecoderLayer : public Layer {
  public:
-  // Throws std::invalid_argument for sizes that do not fit together, OutOfMemory.
+  // As TransformerEncoderLayer's.
   explicit TransformerDecoderLayer(const TransformerLayerOptions& options);
+  TransformerDecoderLayer(TransformerDecoderLayer&&) noexcept;
+  TransformerDecoderLayer& operator=(TransformerDecoderLayer&&) noexcept;
+  ~TransformerDecoderLayer() override;
 
   // x [B, L, E], memory [B, Lm, E] → y [B, L, E]; y may be x. Position i of x sees the positions up to i and the whole
   // memory, unless the options say otherwise. What they ask for lies apart from x, memory, y and each other; throws
@@ -118,20 +121,12 @@ class HEADLIGHT_API TransformerDecoderLayer : public Layer {
   void make_gradients(bool wanted) override;
 
  private:
-  struct Buffers;
+  struct State;
 
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TransformerDecoderLayer"; }
 
-  void forward_from(Engine& engine, View<const float, 3> x, View<const float, 3> memory, View<float, 3> y,
-                    const SavedState::Call& call, std::byte* kept, const SavedState& saved) const;
-
   TransformerLayerOptions options_;
-  MultiHeadAttention self_attention_;
-  MultiHeadAttention memory_attention_;
-  FeedForward feed_forward_;
-  LayerNorm norm1_;
-  LayerNorm norm2_;
-  LayerNorm norm3_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace headlight

@@ -59,14 +59,12 @@ class VisitedRows {
   runtime::Scratch memory_;
 };
 
-AttentionShape shape_of(const AttentionSpec& spec, const BatchShape& shape) noexcept {
-  return {.batch = shape.batch,
-          .query_length = shape.length,
-          .key_length = shape.length,
-          .query_heads = spec.heads,
-          .key_value_heads = spec.key_value_heads,
-          .head_dim = spec.head_dim,
-          .value_dim = spec.head_dim};
+// Columns first … first + count − 1, as heads.
+MutableTypedView<4> some_heads(const MutableTypedView<3>& rows, std::int64_t first, std::int64_t heads,
+                               std::int64_t head_dim) noexcept {
+  const MutableTypedView<3> some(rows.type, kernels::numbers_behind(rows.data, first, rows.type),
+                                 {rows.extent(0), rows.extent(1), heads * head_dim}, rows.strides);
+  return split_heads(some, heads);
 }
 
 }  // namespace
@@ -157,7 +155,7 @@ void HeadsOperation::reserve(Engine& engine, const BatchShape&) const {
 }
 
 AttentionOptions AttentionOperation::options(const GraphCall& call) const {
-  AttentionOptions made = call.attention_options(block_);
+  AttentionOptions made = own_.memory ? *call.given().memory_attention : call.attention_options(block_);
   if (spec_.causal) made.causal = Causal::top_left;
   if (spec_.window_before >= 0 || spec_.window_after >= 0) made.window = {spec_.window_before, spec_.window_after};
   if (spec_.scale != 0) made.scale = spec_.scale;
@@ -170,27 +168,37 @@ AttentionOptions AttentionOperation::options(const GraphCall& call) const {
   return made;
 }
 
-std::size_t AttentionOperation::kept_bytes(const GraphCall& call) const {
-  runtime::ScratchLayout layout;
-  layout.add<float>(spec_.heads, call.tokens());
-  layout.add<float>(spec_.heads, call.tokens(), call.attention().kept_columns(call.shape().length, options(call)));
-  return layout.bytes();
+const TrainingAttention& AttentionOperation::attention_of(const GraphCall& call) const noexcept {
+  return own_.memory ? call.attention().of_memory() : call.attention();
 }
 
-AttentionOperation::Kept AttentionOperation::kept(const GraphCall& call, const AttentionOptions& options) const {
-  std::byte* const memory = call.beside(*this);
+std::size_t AttentionOperation::kept_bytes(const GraphCall& call) const {
+  return kept(call, options(call), nullptr).bytes;
+}
+
+AttentionOperation::Kept AttentionOperation::kept(const GraphCall& call, const AttentionOptions& options,
+                                                  std::byte* memory) const {
+  const auto [batch, length, memory_length] = call.shape();
+  const std::int64_t heads = spec_.heads;
+  const std::int64_t columns = attention_of(call).kept_columns(own_.memory ? memory_length : length, options);
   runtime::ScratchLayout layout;
-  const auto [batch, length] = call.shape();
-  const std::int64_t columns = call.attention().kept_columns(length, options);
-  const auto sums = layout.add<float>(spec_.heads, call.tokens());
-  const auto beside = layout.add<float>(spec_.heads, call.tokens(), columns);
-  return {{sums.in(memory), {batch, spec_.heads, length}}, {beside.in(memory), {batch, spec_.heads, length, columns}}};
+  const auto of_memory = layout.add<std::byte>(own_.memory ? own_.memory->bytes(call.shape(), call.activations()) : 0);
+  const auto sums = layout.add<float>(batch, heads, length);
+  const auto beside = layout.add<float>(batch, heads, length, columns);
+  if (memory == nullptr) return {nullptr, {}, {}, layout.bytes()};
+  return {of_memory.in(memory),
+          {sums.in(memory), {batch, heads, length}},
+          {beside.in(memory), {batch, heads, length, columns}},
+          layout.bytes()};
 }
 
 void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) const {
-  const auto [query, key, value] = projected(call, rows);
   AttentionOptions asked = options(call);
   if (call.is_training()) return forward_in_training(call, rows, asked);
+  const runtime::Scratch of_memory(call.engine(), memory_bytes(call.engine(), call.shape()), call.name());
+  if (own_.memory)
+    own_.memory->forward(call, own_.memory->placed(call, call.at(input(0), rows).type, of_memory.data()));
+  const auto [query, key, value] = projected(call, rows, of_memory.data());
   HeadAccess wanted = call.heads(block_);
   // Each head is a part of what is concatenated; others are scaled behind this.
   if (spec_.merge != Merge::concatenate) wanted.scaled_outputs = {};
@@ -222,29 +230,35 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
 // As the attention of the step has it; over numbers of 16 bits there is one alone.
 void AttentionOperation::forward_in_training(const GraphCall& call, const RowRange& rows,
                                              AttentionOptions options) const {
-  const auto [query, key, value] = projected(call, rows);
+  const Kept kept = this->kept(call, options, call.beside(*this));
+  if (own_.memory) own_.memory->forward(call, own_.memory->placed(call, call.activations(), kept.of_memory));
+  const auto [query, key, value] = projected(call, rows, kept.of_memory);
   const MutableTypedView<4> out = samples_of_heads(call, call.at(output(), rows), spec_.head_dim);
-  const Kept kept = this->kept(call, options);
   options.log_sum_exp = kept.log_sum_exp;
   if (call.activations() == NumberType::float32) {
-    call.attention().forward(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(out),
-                             kept.beside, options);
+    attention_of(call).forward(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(out),
+                               kept.beside, options);
   } else {
     attention(call.engine(), query, key, value, out, options);
   }
 }
 
-AttentionOperation::Projected AttentionOperation::projected(const GraphCall& call, const RowRange& rows) const {
+AttentionOperation::Projected AttentionOperation::projected(const GraphCall& call, const RowRange& rows,
+                                                            std::byte* of_memory) const {
   const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
-  const auto heads = [&](std::int64_t first, std::int64_t columns) {
-    return samples_of_heads(call, call.at(input(0).part(first, columns), rows), spec_.head_dim);
-  };
-  return {heads(0, of_query), heads(of_query, of_key), heads(of_query + of_key, of_key)};
+  const MutableTypedView<3> all = call.samples(call.at(input(0), rows));
+  const MutableTypedView<3> key_value = own_.memory ? own_.memory->placed(call, all.type, of_memory) : all;
+  const std::int64_t first = own_.memory ? 0 : of_query;
+  return {some_heads(all, 0, spec_.heads, spec_.head_dim),
+          some_heads(key_value, first, spec_.key_value_heads, spec_.head_dim),
+          some_heads(key_value, first + of_key, spec_.key_value_heads, spec_.head_dim)};
 }
 
 void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
-  const auto [query, key, value] = projected(call, rows);
+  const AttentionOptions asked = options(call);
+  const Kept kept = this->kept(call, asked, call.beside(*this));
+  const auto [query, key, value] = projected(call, rows, kept.of_memory);
   const MutableTypedView<4> out = samples_of_heads(call, call.at(output(), rows), spec_.head_dim);
   MutableTypedView<2> heads_gradient = call.typed_gradient(output(), rows);
   const bool rounds = heads_gradient.type != call.at(output(), rows).type;
@@ -258,17 +272,26 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   const auto gradient = [&](std::int64_t first, std::int64_t columns) {
     return floats_of(samples_of_heads(call, call.gradient(input(0).part(first, columns), rows), spec_.head_dim));
   };
-  AttentionGradients gradients = {gradient(0, of_query), gradient(of_query, of_key),
-                                  gradient(of_query + of_key, of_key)};
+  AttentionGradients gradients = {.query = gradient(0, of_query)};
+  const std::size_t bytes = own_.memory ? own_.memory->bytes(call.shape(), NumberType::float32) : 0;
+  const runtime::Scratch of_memory(call.engine(), bytes, call.name());
+  View<float, 3> key_value_gradient;
+  if (own_.memory) {
+    key_value_gradient = floats_of(own_.memory->placed(call, NumberType::float32, of_memory.data()));
+    gradients.key = floats_of(some_heads(key_value_gradient, 0, spec_.key_value_heads, spec_.head_dim));
+    gradients.value = floats_of(some_heads(key_value_gradient, of_key, spec_.key_value_heads, spec_.head_dim));
+  } else {
+    gradients.key = gradient(of_query, of_key);
+    gradients.value = gradient(of_query + of_key, of_key);
+  }
   if (own_.sinks != nullptr) gradients.sinks = {own_.sinks->gradient.data(), {spec_.heads}};
-  const AttentionOptions asked = options(call);
-  const Kept kept = this->kept(call, asked);
   if (call.activations() == NumberType::float32) {
-    call.attention().backward(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(out),
-                              kept.log_sum_exp, kept.beside, floats_of(out_gradient), gradients, asked);
+    attention_of(call).backward(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(out),
+                                kept.log_sum_exp, kept.beside, floats_of(out_gradient), gradients, asked);
   } else {
     attention_backward(call.engine(), query, key, value, out, kept.log_sum_exp, out_gradient, gradients, asked);
   }
+  if (own_.memory) own_.memory->backward(call, key_value_gradient);
   if (input(1) && asked.bias) differentiate_bias(call, {query, key, value, out, kept.log_sum_exp, out_gradient}, asked);
 }
 
@@ -282,14 +305,31 @@ void AttentionOperation::differentiate_bias(const GraphCall& call, const ops::At
   add_bucket_gradients(spec_.relative_bias, gradient, *own_.relative_bias);
 }
 
+AttentionShape AttentionOperation::attention_shape(const BatchShape& shape) const noexcept {
+  return {.batch = shape.batch,
+          .query_length = shape.length,
+          .key_length = own_.memory ? shape.memory_length : shape.length,
+          .query_heads = spec_.heads,
+          .key_value_heads = spec_.key_value_heads,
+          .head_dim = spec_.head_dim,
+          .value_dim = spec_.head_dim};
+}
+
+std::size_t AttentionOperation::memory_bytes(const Engine& engine, const BatchShape& shape) const noexcept {
+  return own_.memory ? own_.memory->bytes(shape, own_.memory->type(engine, spec_.head_dim)) : 0;
+}
+
 // With what copies heads that somebody asks for.
 std::size_t AttentionOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
-  return std::max(headlight::workspace_bytes(engine, shape_of(spec_, shape)),
-                  rows_workspace_bytes(engine, output().columns));
+  return memory_bytes(engine, shape) + std::max({headlight::workspace_bytes(engine, attention_shape(shape)),
+                                                 rows_workspace_bytes(engine, output().columns),
+                                                 own_.memory ? own_.memory->workspace_bytes(engine, shape) : 0});
 }
 
 void AttentionOperation::reserve(Engine& engine, const BatchShape& shape) const {
-  headlight::reserve(engine, shape_of(spec_, shape));
+  const runtime::Scratch of_memory(engine, memory_bytes(engine, shape), layer_);
+  if (own_.memory) own_.memory->reserve(engine, shape);
+  headlight::reserve(engine, attention_shape(shape));
   reserve_rows(engine, output().columns);
 }
 

@@ -55,7 +55,10 @@ struct Part {
   std::string_view products;
   std::string_view norm;
 };
-constexpr Part kParts[] = {{"attention.", "self_attn.", "norm1."}, {"feed_forward.", "", "norm2."}};
+constexpr Part kOfEncoder[] = {{"attention.", "self_attn.", "norm1."}, {"feed_forward.", "", "norm2."}};
+constexpr Part kOfDecoder[] = {{"attention.", "self_attn.", "norm1."},
+                               {"memory_attention.", "multihead_attn.", "norm2."},
+                               {"feed_forward.", "", "norm3."}};
 
 }  // namespace
 
@@ -117,12 +120,12 @@ void append_renamed(Found all, const std::string& network, const std::string& en
 }
 
 // Of one block: those of its products before those of its norms.
-void append_block(Found all, const std::string& network, const std::string& encoder,
+void append_block(Found all, std::span<const Part> parts, const std::string& network, const std::string& encoder,
                   std::vector<RenamedParameter>& to) {
-  for (const Part& part : kParts) {
+  for (const Part& part : parts) {
     append_renamed(all, network + std::string(part.network), encoder + std::string(part.products), kOfProducts, to);
   }
-  for (const Part& part : kParts) {
+  for (const Part& part : parts) {
     append_renamed(all, network + std::string(part.network), encoder + std::string(part.norm), kOfNorms, to);
   }
 }
@@ -140,14 +143,16 @@ EncoderGraph::EncoderGraph(const EncoderOptions& options) : graph(kEncoderName) 
       return parameter.parts().front().name.starts_with(network);
     };
     const auto first = std::ranges::find_if(rest, is_its_own), end = std::find_if_not(first, rest.end(), is_its_own);
-    append_block({first, end}, network, "layers." + name, parameters_);
+    append_block({first, end}, kOfEncoder, network, "layers." + name, parameters_);
     rest = {end, rest.end()};
   }
 }
 
-EncoderGraph::EncoderGraph(const TransformerLayerOptions& options) : graph(kEncoderLayerName) {
-  add_block(graph, options.width, specification_of(options), options.dropout);
-  append_block(graph.parameters().all(), "block.", "", parameters_);
+EncoderGraph::EncoderGraph(const TransformerLayerOptions& options, bool has_memory)
+    : graph(has_memory ? kDecoderLayerName : kEncoderLayerName) {
+  add_block(graph, options.width, specification_of(options), options.dropout, has_memory);
+  const std::span<const Part> parts = has_memory ? std::span<const Part>(kOfDecoder) : kOfEncoder;
+  append_block(graph.parameters().all(), parts, "block.", "", parameters_);
 }
 
 namespace {

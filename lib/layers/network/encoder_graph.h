@@ -26,9 +26,10 @@ struct RenamedParameter {
 // and of each layer those of its products before those of its norms.
 class EncoderGraph {
  public:
-  // Of checked options: of an Encoder, of a TransformerEncoderLayer. Throw OutOfMemory.
+  // Of checked options: of an Encoder, or of a TransformerEncoderLayer (a TransformerDecoderLayer, which has a memory).
+  // Throw OutOfMemory.
   explicit EncoderGraph(const EncoderOptions& options);
-  explicit EncoderGraph(const TransformerLayerOptions& options);
+  EncoderGraph(const TransformerLayerOptions& options, bool has_memory);
 
   // As Layer::append_parameters().
   void append_parameters(const std::string& prefix, std::vector<ParameterPlace>& list, const Weights* named);

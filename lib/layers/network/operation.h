@@ -34,6 +34,9 @@ struct BufferPlaces {
   std::size_t outside_runs = 0;
 };
 
+// Where the dropouts of a block take their numbers.
+enum Place : std::uint32_t { kSelfAttention, kSelfOutput, kMemoryAttention, kMemoryOutput, kActivation, kFeedForward };
+
 // Where an operation drops numbers in training: in which part (a block; behind them, the embeddings), and where in it.
 struct DropoutPlace {
   float probability = 0;
@@ -76,7 +79,8 @@ struct GraphMemory {
 };
 
 // What goes through a graph: tokens, and what is asked for of the attention of blocks; or the value that is given, x
-// [B, L, E], with the options of the attention of its only block, and what is asked for of its heads.
+// [B, L, E], with the options of the attention of its only block, and what is asked for of its heads. The block may
+// look at a memory [B, Lm, E], too, with options of its own; the gradient of that, where given, is added to.
 struct GraphInput {
   EncoderInput tokens{};
   std::span<const LayerProbabilities> probabilities{};
@@ -84,6 +88,9 @@ struct GraphInput {
   View<const float, 3> x{};
   const AttentionOptions* attention = nullptr;
   HeadAccess access{};
+  View<const float, 3> memory{};
+  View<float, 3> memory_gradient{};
+  const AttentionOptions* memory_attention = nullptr;
 };
 
 // A pass, as operations see it.
@@ -96,9 +103,10 @@ class GraphCall {
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] std::string_view name() const noexcept;  // of the layer
   [[nodiscard]] const EncoderInput& input() const noexcept { return input_.tokens; }
+  [[nodiscard]] const GraphInput& given() const noexcept { return input_; }
   // Of the whole batch; [B, L].
   [[nodiscard]] std::int64_t tokens() const noexcept { return shape().rows(); }
-  [[nodiscard]] BatchShape shape() const noexcept { return {y_.extent(0), y_.extent(1)}; }
+  [[nodiscard]] BatchShape shape() const noexcept { return {y_.extent(0), y_.extent(1), input_.memory.extent(1)}; }
   [[nodiscard]] bool is_training() const noexcept { return training_ != nullptr; }
   // In which type products multiply in training; float32 outside of it, where weights say it.
   [[nodiscard]] NumberType activations() const noexcept {

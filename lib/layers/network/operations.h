@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "headlight/attention.h"
 #include "headlight/head_rows.h"
@@ -101,6 +102,7 @@ class ProductOperation final : public Operation {
     Slice residual{};
     bool is_of_floats = false;  // in training, whatever the activations
   };
+  // W and b are the first y.columns rows of those.
   ProductOperation(MatrixParameter& weight, VectorParameter* bias, const Slice& x, const Epilogue& epilogue,
                    const Slice& y)
       : Operation(y, {x, epilogue.residual}, epilogue.residual ? 1 : -1),
@@ -131,6 +133,9 @@ class ProductOperation final : public Operation {
   // The gradient of x Wᵀ + b.
   [[nodiscard]] View<float, 2> product_gradient(const GraphCall& call, const Dropout& dropout, const RowRange& rows,
                                                 std::byte* memory) const;
+
+  [[nodiscard]] WeightMatrix::Rows weight_rows() const noexcept { return {0, output().columns}; }
+  [[nodiscard]] std::span<float> bias_gradient() const noexcept;
 
   MatrixParameter& weight_;
   VectorParameter* bias_;
@@ -235,25 +240,57 @@ class HeadsOperation final : public Operation {
   RotaryPairing pairing_;
 };
 
-// out = attention of query, key and value, each of whole heads. Tokens see those of their own sequence.
+// Keys and values [B, Lm, key | value] of the memory that a call is given: memory Wᵀ + b, with those rows of a
+// projection.
+class MemoryProjection {
+ public:
+  MemoryProjection(MatrixParameter& weight, VectorParameter* bias, WeightMatrix::Rows rows) noexcept
+      : weight_(&weight.matrix), bias_(bias), rows_(rows) {}
+
+  // That of inference, where heads are so wide.
+  [[nodiscard]] NumberType type(const Engine& engine, std::int64_t head_dim) const noexcept;
+  [[nodiscard]] std::size_t bytes(const BatchShape& shape, NumberType type) const noexcept;
+  // Where they lie in memory of so many bytes.
+  [[nodiscard]] MutableTypedView<3> placed(const GraphCall& call, NumberType type, std::byte* memory) const noexcept;
+  void forward(const GraphCall& call, const MutableTypedView<3>& key_value) const;
+  // To the gradients of W and b, and to that of the memory.
+  void backward(const GraphCall& call, const View<float, 3>& key_value_gradient) const;
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const;
+  void reserve(Engine& engine, const BatchShape& shape) const;
+
+ private:
+  WeightMatrix* weight_;
+  VectorParameter* bias_;
+  WeightMatrix::Rows rows_;
+};
+
+// out = attention of query, key and value, each of whole heads. Tokens see those of their own sequence, or all that the
+// memory has for them.
 class AttentionOperation final : public Operation {
  public:
   // Parameters beside the projections, null where there are none.
   struct Own {
     VectorParameter* sinks;
     MatrixParameter* relative_bias;
+    std::optional<MemoryProjection> memory;  // with which there are queries alone
   };
   // `spec` has every size set. `block` is that whose heads callers may ask for. `bias` is what a RelativeBiasOperation
   // made of the table, where there is one.
-  AttentionOperation(const AttentionSpec& spec, std::int64_t block, const Own& own, const DropoutPlace& dropout,
-                     const Slice& query_key_value, const Slice& bias, const Slice& out)
-      : Operation(out, {query_key_value, bias}, -1), spec_(spec), block_(block), own_(own), dropout_(dropout) {}
+  // `layer`: its name, in messages.
+  AttentionOperation(std::string_view layer, const AttentionSpec& spec, std::int64_t block, const Own& own,
+                     const DropoutPlace& dropout, const Slice& query_key_value, const Slice& bias, const Slice& out)
+      : Operation(out, {query_key_value, bias}, -1),
+        layer_(layer),
+        spec_(spec),
+        block_(block),
+        own_(own),
+        dropout_(dropout) {}
 
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
   [[nodiscard]] bool keeps_output() const noexcept override { return true; }
-  // Log-sum-exp [1, H, N], and what the attention keeps for itself.
+  // Keys and values of the memory, log-sum-exp [B, H, L], and what the attention keeps for itself.
   [[nodiscard]] std::size_t kept_bytes(const GraphCall& call) const override;
   [[nodiscard]] bool goes_by_rows() const noexcept override { return false; }
   [[nodiscard]] bool has_gradient(std::size_t number) const noexcept override { return number == 0; }
@@ -265,23 +302,31 @@ class AttentionOperation final : public Operation {
 
  private:
   [[nodiscard]] AttentionOptions options(const GraphCall& call) const;
-  // [1, N, heads, D] each.
+  [[nodiscard]] const TrainingAttention& attention_of(const GraphCall& call) const noexcept;
+  [[nodiscard]] AttentionShape attention_shape(const BatchShape& shape) const noexcept;
+  // Of keys and values of the memory outside of training, where there are any.
+  [[nodiscard]] std::size_t memory_bytes(const Engine& engine, const BatchShape& shape) const noexcept;
+  // [B, L, heads, D] each.
   struct Projected {
     MutableTypedView<4> query;
     MutableTypedView<4> key;
     MutableTypedView<4> value;
   };
-  [[nodiscard]] Projected projected(const GraphCall& call, const RowRange& rows) const;
+  [[nodiscard]] Projected projected(const GraphCall& call, const RowRange& rows, std::byte* of_memory) const;
   void forward_in_training(const GraphCall& call, const RowRange& rows, AttentionOptions options) const;
   struct Kept {
+    std::byte* of_memory;
     View<float, 3> log_sum_exp;
     View<float, 4> beside;
+    std::size_t bytes;
   };
-  [[nodiscard]] Kept kept(const GraphCall& call, const AttentionOptions& options) const;
+  // Without memory for its size.
+  [[nodiscard]] Kept kept(const GraphCall& call, const AttentionOptions& options, std::byte* memory) const;
 
   void differentiate_bias(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
                           const AttentionOptions& options);
 
+  std::string_view layer_;
   AttentionSpec spec_;
   std::int64_t block_;
   Own own_;

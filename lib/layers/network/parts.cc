@@ -1,17 +1,16 @@
 #include "layers/network/parts.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "layers/network/operations.h"
 #include "layers/network/relative_bias.h"
-#include "layers/transformer_training_steps.h"
 
 namespace headlight::layers {
 
 namespace {
 
-// The only dropout of the embeddings; those of blocks are of layers' Place.
+// The only dropout of the embeddings; those of blocks are of Place.
 constexpr std::uint32_t kEmbeddings = 0;
 
 // Parameters of so many rows each, side by side.
@@ -135,7 +134,7 @@ Slice Parts::heads(const std::string& name, const AttentionSpec& spec, MatrixPar
   return y;
 }
 
-Parts::Projected Parts::project(const std::string& name, const AttentionSpec& spec, const Slice& x) {
+Parts::Projected Parts::project(const std::string& name, const AttentionSpec& spec, const Slice& x, bool of_memory) {
   const std::int64_t of_query = spec.heads * spec.head_dim, of_key = spec.key_value_heads * spec.head_dim;
   MatrixParameter& projection =
       graph_.parameters().add_matrix(x.columns, side_by_side({{name + ".query.weight", {0, of_query}, spec.orthogonal},
@@ -149,16 +148,19 @@ Parts::Projected Parts::project(const std::string& name, const AttentionSpec& sp
     handed_on.from = &projection.matrix;
     handed_on.to_attention = true;
   }
-  Slice projected = graph_.operations().add_value(of_query + 2 * of_key, handed_on);
+  std::optional<MemoryProjection> memory;
+  if (of_memory) memory.emplace(projection, projection_bias, WeightMatrix::Rows{of_query, 2 * of_key});
+  Slice projected = graph_.operations().add_value(of_memory ? of_query : of_query + 2 * of_key, handed_on);
   graph_.add<ProductOperation>(projection, projection_bias, x, ProductOperation::Epilogue(), projected);
   if (changes) projected = heads(name, spec, projection, projected);
-  return {projected, &projection};
+  return {projected, &projection, memory};
 }
 
 // Its last product begins a run of rows that the block ends.
 Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const Projected& projected, const Slice& x,
                        const Slice& added) {
   const std::int64_t of_query = spec.heads * spec.head_dim;
+  const bool of_memory = projected.memory.has_value();
   VectorParameter* const sinks =
       spec.sinks ? &graph_.parameters().add_vector({{name + ".sinks", {0, spec.heads}}}, 0.0f) : nullptr;
   const bool is_sum = spec.merge != Merge::concatenate && !MergeOperation::gates(spec.merge);
@@ -172,13 +174,15 @@ Slice Parts::attention(const std::string& name, const AttentionSpec& spec, const
   }
   const RelativeBias bias = spec.relative_bias ? relative_bias(spec) : RelativeBias();
   const Slice joined = graph_.operations().add_value(of_query, handed_on);
-  graph_.add<AttentionOperation>(spec, part_, AttentionOperation::Own{sinks, bias.table}, dropout(kSelfAttention),
-                                 projected.heads, bias.value, joined);
+  graph_.add<AttentionOperation>(
+      graph_.name(), spec, part_, AttentionOperation::Own{sinks, bias.table, projected.memory},
+      dropout(of_memory ? kMemoryAttention : kSelfAttention), projected.heads, bias.value, joined);
   const Slice merged = merge(name, spec, x, joined);
   graph_.operations().begin_rows();
   const Slice y = graph_.operations().add_value(x.columns);
+  const DropoutPlace dropped = dropout(of_memory ? kMemoryOutput : kSelfOutput);
   graph_.add<ProductOperation>(output, output_bias, merged,
-                               ProductOperation::Epilogue{.dropout = dropout(kSelfOutput), .residual = added}, y);
+                               ProductOperation::Epilogue{.dropout = dropped, .residual = added}, y);
   return y;
 }
 
@@ -249,11 +253,15 @@ Slice Parts::residual(const std::string& name, const ResidualSpec& spec, const S
   return norm(name + ".sum", spec.sum, y);
 }
 
-Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& x) {
-  const std::string of_attention = name + ".attention", of_rows = name + ".feed_forward";
+Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& x, bool has_memory) {
+  const std::string of_attention = name + ".attention", of_memory = name + ".memory_attention";
+  const std::string of_rows = name + ".feed_forward";
   Projected heads;
   const auto attend = [&](const Slice& in, const Slice& added) {
     return attention(of_attention, spec.attention, heads, in, added);
+  };
+  const auto recall = [&](const Slice& in, const Slice& added) {
+    return attention(of_memory, spec.attention, heads, in, added);
   };
   const auto feed = [&](const Slice& in, const Slice& added) {
     return feed_forward(of_rows, spec.feed_forward, in, added);
@@ -265,9 +273,15 @@ Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& 
   graph_.operations().begin_rows();
   const Slice for_attention = norm(of_attention + ".before", first.before, x);
   Slice for_rows = spec.parallel ? norm(of_rows + ".before", second.before, x) : Slice();
-  heads = project(of_attention, spec.attention, for_attention);
+  heads = project(of_attention, spec.attention, for_attention, false);
   graph_.operations().end_rows();
-  const Slice attended = residual(of_attention, first, x, for_attention, attend);
+  Slice attended = residual(of_attention, first, x, for_attention, attend);
+  if (has_memory) {
+    const Slice for_memory = norm(of_memory + ".before", first.before, attended);
+    heads = project(of_memory, spec.attention, for_memory, true);
+    graph_.operations().end_rows();
+    attended = residual(of_memory, first, attended, for_memory, recall);
+  }
   if (!spec.parallel) for_rows = norm(of_rows + ".before", second.before, attended);
   const Slice y = residual(of_rows, second, attended, for_rows, feed);
   graph_.operations().end_rows();
@@ -291,11 +305,11 @@ Logits add_network(Graph& graph, const NetworkSpec& spec) {
   return parts.logits("logits", spec.width, spec.embedding, spec.logits);
 }
 
-void add_block(Graph& graph, std::int64_t width, const BlockSpec& spec, float dropout) {
+void add_block(Graph& graph, std::int64_t width, const BlockSpec& spec, float dropout, bool has_memory) {
   Parts parts(graph, dropout, true);
   const Slice x = graph.operations().add_given_value(width);
   graph.operations().begin_block();
-  static_cast<void>(parts.block("block", spec, x));
+  static_cast<void>(parts.block("block", spec, x, has_memory));
   graph.operations().end_block();
   graph.finish(1);
 }

@@ -2,12 +2,14 @@
 // graph.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "headlight/layers/network_spec.h"
 #include "layers/network/graph.h"
 #include "layers/network/logits.h"
+#include "layers/network/operations.h"
 #include "runtime/inner_api.h"
 
 namespace headlight::layers {
@@ -18,8 +20,10 @@ namespace headlight::layers {
 // Adds all of a checked specification, and finishes the graph; and what logits are made with, which are no part of it.
 // Throws OutOfMemory.
 HEADLIGHT_INNER_API Logits add_network(Graph& graph, const NetworkSpec& spec);
-// The same of one block alone, its names behind "block.", every size set: of what is given, which is that wide.
-HEADLIGHT_INNER_API void add_block(Graph& graph, std::int64_t width, const BlockSpec& spec, float dropout);
+// The same of one block alone, its names behind "block.", every size set: of what is given, which is that wide. With a
+// memory it attends to that, too, behind itself.
+HEADLIGHT_INNER_API void add_block(Graph& graph, std::int64_t width, const BlockSpec& spec, float dropout,
+                                   bool has_memory);
 
 // Parts that parts consist of.
 class Parts {
@@ -37,7 +41,7 @@ class Parts {
   }
 
   [[nodiscard]] Slice embedding(const std::string& name, std::int64_t width, const EmbeddingSpec& spec);
-  [[nodiscard]] Slice block(const std::string& name, const BlockSpec& spec, const Slice& x);
+  [[nodiscard]] Slice block(const std::string& name, const BlockSpec& spec, const Slice& x, bool has_memory = false);
   // Of the embeddings that there are.
   [[nodiscard]] Logits logits(const std::string& name, std::int64_t width, const EmbeddingSpec& embedding,
                               const LogitsSpec& spec);
@@ -49,12 +53,14 @@ class Parts {
   template <class Part>
   [[nodiscard]] Slice residual(const std::string& name, const ResidualSpec& spec, const Slice& x,
                                const Slice& normalized, const Part& part);
-  // [query | key | value] of x as attention reads them, and the weight that makes them.
+  // [query | key | value] of x as attention reads them, or the query alone and what projects the memory; and the weight
+  // that makes them.
   struct Projected {
     Slice heads;
     MatrixParameter* by = nullptr;
+    std::optional<MemoryProjection> memory{};
   };
-  [[nodiscard]] Projected project(const std::string& name, const AttentionSpec& spec, const Slice& x);
+  [[nodiscard]] Projected project(const std::string& name, const AttentionSpec& spec, const Slice& x, bool of_memory);
   [[nodiscard]] Slice attention(const std::string& name, const AttentionSpec& spec, const Projected& projected,
                                 const Slice& x, const Slice& added);
   [[nodiscard]] Slice heads(const std::string& name, const AttentionSpec& spec, MatrixParameter& projection,

@@ -11,22 +11,17 @@
 
 namespace headlight::layers {
 
-namespace {
-
-// The gradients of those parameters, which may be missing.
-std::span<float> gradient_of(VectorParameter* parameter) noexcept {
-  return parameter == nullptr ? std::span<float>() : parameter->all_of_gradient();
+std::span<float> ProductOperation::bias_gradient() const noexcept {
+  return bias_ == nullptr ? std::span<float>() : some_of(bias_->gradient, weight_rows());
 }
-
-}  // namespace
 
 void ProductOperation::forward(const GraphCall& call, const RowRange& rows) const {
   const Dropout dropout = call.dropout(epilogue_.dropout);
   const bool drops = dropout.probability > 0;
   const View<float, 2> residual = call.floats(input(1), rows);
   const MutableTypedView<2> y = call.at(output(), rows);
-  multiply_in_training(call.engine(), type(call), call.at(input(0), rows), weight_.matrix, weight_.matrix.all(), y,
-                       {.bias = bias_ == nullptr ? std::span<const float>() : bias_->all(),
+  multiply_in_training(call.engine(), type(call), call.at(input(0), rows), weight_.matrix, weight_rows(), y,
+                       {.bias = bias_ == nullptr ? std::span<const float>() : some_of(bias_->values, weight_rows()),
                         .activation = call.is_training() ? Activation::none : epilogue_.activation,
                         .residual = drops ? View<float, 2>() : residual});
   if (drops) call.drop(dropout, y, residual, y, rows);
@@ -54,21 +49,21 @@ void ProductOperation::backward(const GraphCall& call, const RowRange& rows) {
                      .y_gradient = product_gradient(call, dropout, rows, memory.data()),
                      .x_gradient = x_gradient,
                      .residual = adds(0) ? View<const float, 2>(floats_of(x_gradient)) : View<const float, 2>(),
-                     .bias_gradient = gradient_of(bias_)},
-                    weight_.matrix, weight_.matrix.all());
+                     .bias_gradient = bias_gradient()},
+                    weight_.matrix, weight_rows());
   if (input(1)) pass_on(call, 1, rows);
 }
 
 ParameterGradients ProductOperation::gradients() noexcept {
-  return {{values_of(weight_.matrix.gradient()), gradient_of(bias_)}};
+  return {{values_of(rows_of(weight_.matrix.gradient(), weight_rows())), bias_gradient()}};
 }
 
 std::size_t ProductOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
-  return product_bytes(engine, shape.rows(), weight_.matrix, weight_.matrix.all());
+  return product_bytes(engine, shape.rows(), weight_.matrix, weight_rows());
 }
 
 void ProductOperation::reserve(Engine& engine, const BatchShape& shape) const {
-  reserve_product(engine, shape.rows(), weight_.matrix, weight_.matrix.all());
+  reserve_product(engine, shape.rows(), weight_.matrix, weight_rows());
 }
 
 void DropoutOperation::forward(const GraphCall& call, const RowRange& rows) const {

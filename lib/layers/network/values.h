@@ -51,10 +51,11 @@ struct RowRange {
   std::int64_t count = 0;
 };
 
-// Rows of so many samples, each of that length.
+// Rows of so many samples, each of that length, and with a memory of so many rows, where that is attended to.
 struct BatchShape {
   std::int64_t batch = 1;
   std::int64_t length = 0;
+  std::int64_t memory_length = 0;
 
   [[nodiscard]] std::int64_t rows() const noexcept { return batch * length; }
 };

@@ -1,4 +1,4 @@
-// What encoder and decoder layers have in common: the step around each part.
+// What encoder and decoder layers refuse.
 #pragma once
 
 #include <string>
@@ -8,9 +8,7 @@
 #include "layers/checked_options.h"
 #include "layers/hidden_states.h"
 #include "layers/output_places.h"
-#include "layers/rows.h"
 #include "layers/sizes.h"
-#include "runtime/parallel.h"
 
 namespace headlight::layers {
 
@@ -74,38 +72,17 @@ inline void check_decoder_outputs(std::string_view layer, const AttentionOptions
       .apart_from("y", y);
 }
 
-inline void normalize(Engine& engine, const LayerNorm& norm, View<const float, 3> x, View<float, 3> y) {
-  for_each_matrix(
-      x.extent(0), [&](View<const float, 2> from, View<float, 2> to) { norm.forward(engine, from, to); }, x, y);
-}
-
-// Bytes of scratch that a Pre-LN layer needs for its normalised input.
-inline std::size_t normalized_bytes(Norm norm, std::string_view layer, std::int64_t batch, std::int64_t length,
-                                    std::int64_t width) {
-  runtime::ScratchLayout layout;
-  if (norm == Norm::pre) layout.add<float>(row_count(layer, batch, length), row_distance(width));
-  return layout.bytes();
-}
-
-// One step of a layer, x → y, with part(in, out, residual) computing out = F(in) + residual.
-// Post-LN: y = LN(F(x) + x). Pre-LN: y = F(LN(x)) + x, LN(x) in `normalized`.
-template <class Part>
-void residual_step(Engine& engine, Norm norm, const LayerNorm& layer_norm, View<const float, 3> x, View<float, 3> y,
-                   View<float, 3> normalized, Part part) {
-  if (norm == Norm::post) {
-    part(x, y, x);
-    normalize(engine, layer_norm, y, y);
-  } else {
-    normalize(engine, layer_norm, x, normalized);
-    part(normalized, y, x);
-  }
-}
-
-// The buffer for LN(x) in Pre-LN layers: [B, L, E] in scratch memory, or nothing.
-inline View<float, 3> normalized_view(Norm norm, const runtime::Scratch& memory,
-                                      const View<const float, 3>& x) noexcept {
-  if (norm == Norm::post) return {};
-  return spaced_rows(reinterpret_cast<float*>(memory.data()), x.shape);
+// What backward() of a layer of that width reads and writes for x and y.
+inline void check_gradients(std::string_view layer, const View<const float, 3>& x, std::int64_t width,
+                            const View<const float, 3>& y_gradient, const View<float, 3>& x_gradient) {
+  const ops::Extent x_extent = check_x(layer, x, width);
+  const ops::Extent from = ops::check_view(layer, "y_gradient", y_gradient);
+  const ops::Extent to = ops::check_view(layer, "x_gradient", x_gradient);
+  ops::check_shape(layer, "y_gradient", y_gradient.shape, x.shape, "the shape of x");
+  ops::check_shape(layer, "x_gradient", x_gradient.shape, x.shape, "the shape of x");
+  ops::check_no_self_overlap(layer, "x_gradient", x_gradient.shape, x_gradient.strides);
+  ops::check_disjoint(layer, "x_gradient", to, "x", x_extent);
+  ops::check_same_or_disjoint(layer, "x_gradient", x_gradient, to, "y_gradient", y_gradient, from);
 }
 
 }  // namespace headlight::layers
