@@ -4,17 +4,12 @@
 
 #include "headlight/analysis/diversity.h"
 #include "ops/check.h"
+#include "ops/offsets_check.h"
 
 namespace headlight::analysis {
 namespace {
 
 constexpr std::string_view kImportanceName = "HeadImportance";
-
-void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows) {
-  bool fits = offsets.front() == 0 && offsets.back() == rows;
-  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) fits = fits && offsets[s] <= offsets[s + 1];
-  if (!fits) ops::fail(kImportanceName, "offsets do not ascend from 0 to the " + std::to_string(rows) + " rows");
-}
 
 }  // namespace
 
@@ -32,7 +27,7 @@ void HeadImportance::add(View<const float, 3> outputs, View<const float, 3> grad
   ops::check_shape(kImportanceName, "gradients", gradients.shape, outputs.shape, "the shape of outputs");
   const std::array<std::int64_t, 2> whole = {0, outputs.extent(0)};
   if (offsets.empty()) offsets = whole;
-  check_offsets(offsets, outputs.extent(0));
+  ops::check_offsets(kImportanceName, "offsets", offsets, outputs.extent(0), "N");
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
     for (std::size_t head = 0; head < sums_.size(); ++head) {
       double product = 0;
