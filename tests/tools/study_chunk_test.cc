@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "headlight/models/text_encoder.h"
+#include "models/golden_family.h"
 #include "reference/attention.h"
 #include "support/random.h"
 #include "tools/headlight/studies/chunk.h"
@@ -110,6 +111,19 @@ TEST(StudyChunk, AModelsActivations) {
   const nlohmann::json document = nlohmann::json::parse(finished.out);
   EXPECT_NE(document.at("source").get<std::string>().find("2 layers of 3 heads, 40 tokens"), std::string::npos);
   expect_sound(document, 40);
+}
+
+// Of families whose layers are BERT's, with any tokenizer; others are refused by their name.
+TEST(StudyChunk, ModelsOfOtherFamilies) {
+  const ScratchFolder folder;
+  const auto study = [&](const char* name) {
+    return run_program(
+        {"study", "chunk", "--quick", "--model", golden_family(name).write(folder / name), "--json", "-"});
+  };
+  const Finished finished = study("roberta");
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_NE(nlohmann::json::parse(finished.out).at("source").get<std::string>().find(" tokens"), std::string::npos);
+  expect_error(study("modernbert"), {"has the model_type 'modernbert', expected one whose layers are BERT's"});
 }
 
 TEST(StudyChunk, WrongUsage) {

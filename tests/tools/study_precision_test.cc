@@ -1,12 +1,14 @@
 // headlight study precision: losses against a plain count of the same thing, and its document, table and chart.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "headlight/models/text_encoder.h"
+#include "models/golden_family.h"
 #include "support/random.h"
 #include "tools/headlight/studies/precision.h"
 #include "tools/program.h"
@@ -78,6 +80,26 @@ TEST(StudyPrecision, OutliersStayAndHaveNoPartInTheScale) {
     EXPECT_LE(std::abs(got[n] - matrix.data()[n]), 0.5f / 127 * (1 + 1e-5f)) << n;  // numbers of at most 1
   }
   EXPECT_GT(with.error, 50 * without.error);
+}
+
+// A model whose layers are not BERT's.
+TEST(StudyPrecision, ReadsModelsOfOtherFamilies) {
+  const ScratchFolder folder;
+  for (const char* const name : {"modernbert", "qwen3"}) {
+    const std::string model = golden_family(name).write(folder / name);
+    const Finished finished = run_program({"study", "precision", "--model", model, "--input", text_file(folder),
+                                           "--quick", "--json", "-", "--threads", "1"});
+    ASSERT_EQ(finished.code, 0) << finished.error;
+    const nlohmann::json document = nlohmann::json::parse(finished.out);
+    const auto layers = document.at("layers").get<std::size_t>();
+    for (const nlohmann::json& entry : document.at("types")) {
+      const auto losses = entry.at("error_by_layer").get<std::vector<double>>();
+      EXPECT_EQ(losses.size(), layers);
+      const bool exact = entry.at("type") == "float32";
+      EXPECT_TRUE(std::all_of(losses.begin(), losses.end(), [&](double loss) { return exact == (loss == 0); })) << name;
+      EXPECT_GT(entry.at("weight_bytes").get<double>(), 0) << name;
+    }
+  }
 }
 
 // What the study says of a type is what a model of that precision gives.

@@ -76,12 +76,16 @@ ChunkInputs inputs_of_layer(Engine& engine, const headlight::Encoder& network, c
 ChunkSource inputs_of_model(Engine& engine, const std::string& folder, const std::string& file) {
   const models::TextEncoder model = models::load(folder);
   const EncoderOptions& options = model.options().encoder;
-  const std::vector<std::int64_t> ids =
-      model.tokenizer().encode(file.empty() ? kText : content_of(file), options.max_positions);
+  if (!model.has_network()) {
+    throw models::FileError(folder, "has the model_type " + models::in_quotes(model.options().model_type) +
+                                        ", expected one whose layers are BERT's (bert, distilbert, roberta, "
+                                        "xlm-roberta): others turn their queries and keys by positions");
+  }
+  const std::vector<std::int64_t> ids = model.tokenize(file.empty() ? kText : content_of(file));
   const auto tokens = static_cast<std::int64_t>(ids.size());
-  std::vector<std::int64_t> positions(ids.size()), types(options.token_types > 0 ? ids.size() : 0);
-  for (std::size_t n = 0; n < positions.size(); ++n) positions[n] = static_cast<std::int64_t>(n);
   const std::vector<std::int64_t> offsets = {0, tokens};
+  const std::vector<std::int64_t> positions = model.positions(ids, offsets);
+  const std::vector<std::int64_t> types(model.network().options().token_types > 0 ? ids.size() : 0);
   const EncoderInput input = {.ids = ids, .positions = positions, .token_types = types, .offsets = offsets};
   const Weights weights = model.network().weights();
   ChunkSource source{.words = folder + ", " + grouped(options.layers) + " layers of " + grouped(options.heads) +

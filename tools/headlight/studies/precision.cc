@@ -3,6 +3,7 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <variant>
 
 #include "tools/headlight/studies/deviation.h"
 #include "tools/headlight/support/number_types.h"
@@ -11,23 +12,36 @@
 namespace headlight::program {
 namespace {
 
-// The network, or its first layers, over weights that live longer than it and are read where they lie.
-headlight::Encoder network_of(EncoderOptions options, std::int64_t layers, Weights weights, NumberType type) {
-  for (auto& [name, weight] : weights) {
-    weight.owner = std::shared_ptr<const void>(std::shared_ptr<const void>(), weight.values.data());
+// A network, or its first layers, over weights that live longer than it and are read where they lie.
+class Layers {
+ public:
+  Layers(const ModelNetwork& model, std::int64_t layers, Weights weights, NumberType type)
+      : has_token_types_(model.has_token_types()), width_(model.sizes().width), network_(model.first_layers(layers)) {
+    for (auto& [name, weight] : weights) {
+      weight.owner = std::shared_ptr<const void>(std::shared_ptr<const void>(), weight.values.data());
+    }
+    std::visit(
+        [&](auto& network) {
+          network.load(weights, {.ignore_extra = true});
+          network.set_precision(type);
+        },
+        network_);
   }
-  options.layers = layers;
-  headlight::Encoder network(options);
-  network.load(weights, {.ignore_extra = true});
-  network.set_precision(type);
-  return network;
-}
 
-Tensor<float, 2> hidden_of(Engine& engine, const headlight::Encoder& network, const TextBatch& batch) {
-  Tensor<float, 2> hidden({batch.tokens, network.options().width});
-  network.forward(engine, batch.packed().input(network.options().token_types > 0), hidden);
-  return hidden;
-}
+  [[nodiscard]] Tensor<float, 2> hidden_of(Engine& engine, const TextBatch& batch) const {
+    const models::TokenBatch packed = batch.packed();
+    const EncoderInput input = packed.input_by_place(has_token_types_, packed.sequences());
+    Tensor<float, 2> hidden({batch.tokens, width_});
+    std::visit([&](const auto& network) { network.forward(engine, input, hidden); }, network_);
+    return hidden;
+  }
+  [[nodiscard]] std::int64_t width() const noexcept { return width_; }
+
+ private:
+  bool has_token_types_;
+  std::int64_t width_;
+  std::variant<Encoder, Network> network_;
+};
 
 // One row a text, of length 1: the mean of its hidden states.
 struct TextVectors {
@@ -69,25 +83,26 @@ void append_vectors(const TextBatch& batch, const Tensor<float, 2>& hidden, Text
   }
 }
 
-TextVectors vectors_of(Engine& engine, const headlight::Encoder& network, const std::vector<TextBatch>& texts) {
-  TextVectors vectors{.width = network.options().width};
-  for (const TextBatch& batch : texts) append_vectors(batch, hidden_of(engine, network, batch), vectors);
+TextVectors vectors_of(Engine& engine, const Layers& layers, const std::vector<TextBatch>& texts) {
+  TextVectors vectors{.width = layers.width()};
+  for (const TextBatch& batch : texts) append_vectors(batch, layers.hidden_of(engine, batch), vectors);
   return vectors;
 }
 
 // What others are compared with.
 struct Exact {
-  EncoderOptions options;
+  const ModelNetwork& model;
+  std::int64_t layers;
   std::vector<Tensor<float, 2>> hidden;  // after 1, 2, … layers, of the first batch
   TextVectors vectors;
   std::vector<std::size_t> nearest;
 
-  Exact(Engine& engine, const EncoderOptions& of, const Weights& weights, const std::vector<TextBatch>& texts)
-      : options(of) {
-    for (std::int64_t layers = 1; layers <= options.layers; ++layers) {
-      const auto network = network_of(options, layers, weights, NumberType::float32);
-      hidden.push_back(hidden_of(engine, network, texts.front()));
-      if (layers == options.layers) vectors = vectors_of(engine, network, texts);
+  Exact(Engine& engine, const ModelNetwork& of, const Weights& weights, const std::vector<TextBatch>& texts)
+      : model(of), layers(of.sizes().layers) {
+    for (std::int64_t count = 1; count <= layers; ++count) {
+      const Layers first(model, count, weights, NumberType::float32);
+      hidden.push_back(first.hidden_of(engine, texts.front()));
+      if (count == layers) vectors = vectors_of(engine, first, texts);
     }
     for (std::size_t text = 0; text < vectors.size(); ++text) nearest.push_back(vectors.nearest(text));
   }
@@ -96,12 +111,12 @@ struct Exact {
 PrecisionLoss loss_of(Engine& engine, const Exact& exact, const Weights& weights, NumberType type,
                       const std::vector<TextBatch>& texts) {
   PrecisionLoss loss;
-  for (std::int64_t layers = 1; layers <= exact.options.layers; ++layers) {
-    const auto network = network_of(exact.options, layers, weights, type);
-    loss.by_layer.push_back(relative_deviation(hidden_of(engine, network, texts.front()),
-                                               exact.hidden[static_cast<std::size_t>(layers) - 1]));
-    if (layers < exact.options.layers) continue;
-    const TextVectors vectors = vectors_of(engine, network, texts);
+  for (std::int64_t count = 1; count <= exact.layers; ++count) {
+    const Layers first(exact.model, count, weights, type);
+    loss.by_layer.push_back(
+        relative_deviation(first.hidden_of(engine, texts.front()), exact.hidden[static_cast<std::size_t>(count) - 1]));
+    if (count < exact.layers) continue;
+    const TextVectors vectors = vectors_of(engine, first, texts);
     double sum = 0, kept = 0;
     for (std::size_t text = 0; text < vectors.size(); ++text) {
       const double cosine = vectors.cosine(text, exact.vectors, text);
@@ -126,19 +141,18 @@ double packed_bytes(Engine& engine, const Weights& weights, NumberType type) {
 }
 
 // All types in turn, so that what else the machine does disturbs them alike.
-void time_types(Engine& engine, const EncoderOptions& options, const Weights& weights,
-                const std::vector<TextBatch>& texts, int runs, const Advance& advance,
-                std::vector<TypeResult>& results) {
-  std::vector<headlight::Encoder> networks;
+void time_types(Engine& engine, const ModelNetwork& model, const Weights& weights, const std::vector<TextBatch>& texts,
+                int runs, const Advance& advance, std::vector<TypeResult>& results) {
+  std::vector<Layers> networks;
   for (const TypeResult& result : results) {
-    networks.push_back(network_of(options, options.layers, weights, result.type));
-    static_cast<void>(hidden_of(engine, networks.back(), texts.front()));  // packs
+    networks.emplace_back(model, model.sizes().layers, weights, result.type);
+    static_cast<void>(networks.back().hidden_of(engine, texts.front()));  // packs
   }
   std::vector<RepeatedTimes> times(results.size());
   for (int run = 0; run < runs; ++run) {
     for (std::size_t n = 0; n < results.size(); ++n) {
       times[n].run([&] {
-        for (const TextBatch& batch : texts) static_cast<void>(hidden_of(engine, networks[n], batch));
+        for (const TextBatch& batch : texts) static_cast<void>(networks[n].hidden_of(engine, batch));
       });
     }
     advance(1);
@@ -155,15 +169,15 @@ std::size_t precision_steps(int runs) {
   return 1 + std::size(kNumberTypes) + std::size(kSharedScales) + static_cast<std::size_t>(runs);
 }
 
-PrecisionReport measure_precision(Engine& engine, const headlight::Encoder& network,
-                                  const std::vector<TextBatch>& texts, int runs, const Advance& advance) {
+PrecisionReport measure_precision(Engine& engine, const ModelNetwork& network, const std::vector<TextBatch>& texts,
+                                  int runs, const Advance& advance) {
   PrecisionReport report{.batch_texts = texts.front().texts.size()};
   for (const TextBatch& batch : texts) {
     report.texts += batch.texts.size();
     report.tokens += batch.tokens;
   }
   const Weights weights = network.weights();
-  const Exact exact(engine, network.options(), weights, texts);
+  const Exact exact(engine, network, weights, texts);
   advance(1);
   for (const NumberType type : kNumberTypes) {
     report.types.push_back({.type = type,
@@ -180,7 +194,7 @@ PrecisionReport measure_precision(Engine& engine, const headlight::Encoder& netw
                              .worst_error = narrow.worst_error});
     advance(1);
   }
-  time_types(engine, network.options(), weights, texts, runs, advance, report.types);
+  time_types(engine, network, weights, texts, runs, advance, report.types);
   return report;
 }
 

@@ -40,7 +40,8 @@ struct RoundedWeights {
 
 // How far results are from those of float32.
 struct PrecisionLoss {
-  std::vector<double> by_layer{};  // ‖H' − H‖ / ‖H‖ of the hidden states after 1, 2, … layers, over the first batch
+  // ‖H' − H‖ / ‖H‖ of the hidden states after 1, 2, … layers and a last norm, if there is one, over the first batch.
+  std::vector<double> by_layer{};
   // Of the texts' vectors, their mean hidden states, and those of float32.
   double least_cosine = 1, mean_cosine = 1;
   double neighbours_kept = 1;  // texts whose most similar other text is the same one, of all
@@ -73,7 +74,7 @@ struct PrecisionReport {
 // So often measure_precision() calls advance(1).
 [[nodiscard]] std::size_t precision_steps(int runs);
 // Over at least two texts, with a network of at least one layer.
-[[nodiscard]] PrecisionReport measure_precision(Engine& engine, const headlight::Encoder& network,
+[[nodiscard]] PrecisionReport measure_precision(Engine& engine, const ModelNetwork& network,
                                                 const std::vector<TextBatch>& texts, int runs, const Advance& advance);
 
 // What the command writes of it.

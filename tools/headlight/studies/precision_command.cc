@@ -49,7 +49,7 @@ void study_precision(const Arguments& arguments) {
                                .options = loaded.encoder.options().encoder,
                                .quick = quick,
                                .runs = quick ? kQuickRuns : kRuns};
-  if (source.options.layers < 1) throw models::FileError(source.model, "has no layers, expected at least 1");
+  const ModelNetwork network(loaded.encoder, source.model);
   TextSource texts =
       arguments.input.empty() ? usual_texts(loaded.readout.has_value()) : TextSource::lines_of(arguments.input);
   UnknownWords unknown(loaded.encoder);
@@ -58,8 +58,8 @@ void study_precision(const Arguments& arguments) {
   PrecisionReport report;
   {
     Progress progress(precision_steps(source.runs));
-    report = measure_precision(engine, loaded.encoder.network(), batches, source.runs,
-                               [&](std::size_t done) { progress.advance(done); });
+    report =
+        measure_precision(engine, network, batches, source.runs, [&](std::size_t done) { progress.advance(done); });
   }
   unknown.warn(arguments.model.empty());
   unknown.warn_of_texts();
@@ -76,7 +76,8 @@ void add_study_precision(Command& study) {
   const auto arguments = std::make_shared<Arguments>();
   command
       .add_option("--model", arguments->model,
-                  "Folder with config.json, model.safetensors, vocab.txt; default: the demonstration model")
+                  "Folder with config.json, model.safetensors, vocab.txt or tokenizer.json, or a GGUF file; "
+                  "default: the demonstration model")
       .type_name("DIR")
       .check(file_name());
   command

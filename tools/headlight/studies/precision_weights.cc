@@ -60,7 +60,8 @@ const char* name(SharedScale scale) noexcept {
 }
 
 bool is_multiplied(const std::string& name, const WeightView& weight) noexcept {
-  return name.starts_with("layers.") && weight.shape.size() == 2 && !weight.values.empty();
+  return (name.starts_with("layers.") || name.starts_with("blocks.")) && weight.shape.size() == 2 &&
+         !weight.values.empty();
 }
 
 RoundedWeights rounded(const Weights& weights, SharedScale scale) {

@@ -83,6 +83,17 @@ ModelNetwork::Projections ModelNetwork::projections(const Weights& weights, std:
           some_rows(weights, attention + "output.weight", 0, sizes_.width)};
 }
 
+std::variant<Encoder, Network> ModelNetwork::first_layers(std::int64_t layers) const {
+  if (const auto* const encoder = std::get_if<const Encoder*>(&network_)) {
+    EncoderOptions options = (*encoder)->options();
+    options.layers = layers;
+    return Encoder(options);
+  }
+  NetworkSpec spec = std::get<const Network*>(network_)->spec();
+  spec.blocks.resize(static_cast<std::size_t>(layers));
+  return Network(spec);
+}
+
 std::variant<Encoder, Network> ModelNetwork::trainable() const {
   const auto loaded = [this](auto network) {
     network.load(weights());

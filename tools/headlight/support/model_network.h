@@ -49,6 +49,8 @@ class ModelNetwork {
   };
   [[nodiscard]] Projections projections(const Weights& weights, std::int64_t layer) const;
 
+  // One of its first layers, and what it has behind them, without weights.
+  [[nodiscard]] std::variant<Encoder, Network> first_layers(std::int64_t layers) const;
   // A copy of it that trains, without dropout.
   [[nodiscard]] std::variant<Encoder, Network> trainable() const;
 
