@@ -336,6 +336,17 @@ void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
                                       std::min(tokens, std::max(kTokensAtATime, longest)));
 }
 
+TextEncoder::CallBytes TextEncoder::call_bytes(Engine& engine, std::int64_t tokens) const {
+  reserve(engine, tokens);
+  constexpr std::int64_t kLists = 4;  // of a token: its id, its positions, its type
+  const std::int64_t of_token = network_->width() * static_cast<std::int64_t>(sizeof(float)) +
+                                kLists * static_cast<std::int64_t>(sizeof(std::int64_t));
+  const std::int64_t of_vectors =
+      2 * static_cast<std::int64_t>(sizeof(float)) * std::max(vector_width(options_), network_->width());
+  const std::int64_t more = static_cast<std::int64_t>(engine.scratch_bytes()) + tokens * of_token + of_vectors;
+  return {.one_text = more + static_cast<std::int64_t>(workspaces_->take()->text().bytes()), .further_text = more};
+}
+
 namespace {
 
 // Of ids and a place that were checked.

@@ -219,6 +219,19 @@ TEST(ModelMemory, NothingIsAllocatedForNormalizedTokensAfterReserve) {
   EXPECT_EQ(counter.count(), 0);
 }
 
+// What call_bytes() says is there then, and grows with the tokens.
+TEST(ModelMemory, BytesOfACallAreTold) {
+  const TextEncoder model = tiny();
+  Engine engine({.threads = 1});
+  const TextEncoder::CallBytes few = model.call_bytes(engine, 2);
+  EXPECT_GE(few.further_text, static_cast<std::int64_t>(engine.scratch_bytes()));
+  EXPECT_GT(few.one_text, few.further_text);
+  const TextEncoder::CallBytes more = model.call_bytes(engine, 12);
+  EXPECT_GT(more.one_text, few.one_text);
+  EXPECT_EQ(test::refusal([&] { static_cast<void>(model.call_bytes(engine, -1)); }),
+            "models::TextEncoder: reserve() for -1 tokens, expected at least 0");
+}
+
 TEST(ModelMemory, CallsAtOnceHaveMemoryOfTheirOwn) {
   test::Random random(4);
   const TextEncoder model = tiny();

@@ -11,6 +11,7 @@
 
 #include "headlight/models/text_encoder.h"
 #include "models/golden_family.h"
+#include "support/sanitizer.h"
 #include "tools/program.h"
 
 namespace headlight::test::rerank_test {
@@ -75,6 +76,36 @@ TEST_F(Rerank, PrintsTheBestFirst) {
     if (kTexts[one.at("index").get<std::size_t>()] == "a") twins.push_back(one.at("index").get<std::size_t>());
   }
   EXPECT_EQ(twins, (std::vector<std::size_t>{1, 3}));
+}
+
+// The same lines however little is in memory at a time, and no more in it than was said beside the model: most of the
+// texts are long ones.
+TEST_F(Rerank, HoldsWhatMemorySays) {
+  if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
+  std::ofstream file(scratch_ / "texts", std::ios::binary);
+  const std::string words(200'000, 'y');
+  for (int n = 0; n < 400; ++n) file << "the streets w" << n << (n % 2 == 0 ? " " + words : "") << "\n";
+  file.close();
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--input", scratch_ / "texts", "--threads", "1"});
+    return run(more, {.output = scratch_ / "out"});
+  };
+  const auto read = [&] {
+    return (std::ostringstream() << std::ifstream(scratch_ / "out", std::ios::binary).rdbuf()).str();
+  };
+  const Finished usual = with({});
+  ASSERT_EQ(usual.code, 0) << usual.error;
+  const std::string expected = read();
+  EXPECT_EQ(std::count(expected.begin(), expected.end(), '\n'), 400);
+  const std::int64_t before = run({"--text", "a", "--threads", "1"}).own_peak_bytes;
+  constexpr std::int64_t kMebibytes = 20, kNoise = 6;  // huge pages
+  const Finished finished = with({"--memory", std::to_string(kMebibytes) + "MiB"});
+  ASSERT_EQ(finished.code, 0) << finished.error;
+  EXPECT_EQ(read(), expected);
+  EXPECT_GT(before, 0);
+  EXPECT_LE(finished.own_peak_bytes, before + ((kMebibytes + kNoise) << 20));
+  expect_error(with({"--memory", "1MiB"}), {"--memory is 1 MiB, expected at least", "beside the model's weights"});
+  EXPECT_EQ(with({"--memory", "much"}).code, 2);
 }
 
 TEST_F(Rerank, SaysWhatIsWrong) {

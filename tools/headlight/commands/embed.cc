@@ -17,7 +17,6 @@
 #include "headlight/out_of_memory.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
-#include "tools/headlight/support/byte_count.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/late_text.h"
 #include "tools/headlight/support/line_stream.h"
@@ -38,7 +37,6 @@ struct Arguments {
   std::string out;
   std::string prompt;
   std::int64_t truncate_dim = -1;  // not given
-  std::string memory;
   bool json = false;
 };
 
@@ -198,9 +196,6 @@ void embed(const Arguments& arguments) {
   if (!arguments.prompt.empty() && !arguments.model.ids.empty()) {
     throw UsageError("--prompt goes with texts, not with --ids");
   }
-  if (!arguments.memory.empty() && !arguments.model.ids.empty()) {
-    throw UsageError("--memory goes with texts, not with --ids");
-  }
   Engine engine(arguments.model.engine.options());
   const models::TextEncoder model = arguments.model.load();
   const models::EmbedOptions options = options_of(arguments, model);
@@ -215,19 +210,19 @@ void embed(const Arguments& arguments) {
     results.add(vectors, {});
     return results.finish();
   }
-  TextMemory memory;
-  if (!arguments.memory.empty()) {
-    memory = TextMemory(*parse_bytes(arguments.memory), engine, model, arguments.model.model);
-  }
+  // A number of a vector, as text, with what is around it.
+  constexpr std::int64_t kDigits = 32;
+  const TextMemory memory = arguments.model.memory_of(engine, model, model.options().embed_max_length, kDigits * width);
   // A file of vectors begins with their count, and a document is printed whole: neither can be written on the way.
-  const bool once = is_stream(arguments.model.input) || (!arguments.memory.empty() && !arguments.model.input.empty());
+  const bool once =
+      is_stream(arguments.model.input) || (!arguments.model.memory.empty() && !arguments.model.input.empty());
   if (arguments.out.empty() && !arguments.json && once) return embed_stream(arguments, engine, model, options, memory);
   TextSource texts = open_texts(arguments.model, memory);
   Results results(arguments, static_cast<std::int64_t>(texts.size()), width);
   Progress progress(texts.size());
   UnknownWords unknown(model);
   while (true) {
-    const std::vector<std::string> block = texts.next_block();
+    const std::vector<std::string> block = texts.next_block().texts;
     if (block.empty()) break;
     count_unknown(unknown, model, options, block);
     results.add(vectors_of(engine, model, block, options), block);
@@ -267,12 +262,7 @@ void add_embed(Command& program) {
                   "config_sentence_transformers.json says)")
       .type_name("N")
       .check(at_least(0));
-  command
-      .add_option("--memory", arguments->memory,
-                  "What the process may hold at most, whatever the number of texts: fewer at a time, and vectors are "
-                  "printed while texts are read")
-      .type_name("BYTES")
-      .check(expected_bytes);
+  arguments->model.add_memory_to(command, ", and vectors are printed while texts are read");
   command.add_flag("--json", arguments->json, "Print one JSON document");
   command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.' --text 'Hi, everyone!'", kPublishedModels);
   command.callback([arguments] { embed(*arguments); });

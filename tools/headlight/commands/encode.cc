@@ -1,5 +1,5 @@
 // headlight encode: the last hidden states of a published model.
-#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,8 +26,10 @@ struct Arguments {
 
 // The texts are read twice, for L is that of the longest: memory beyond a block of them grows with nothing.
 void encode_texts(const Arguments& arguments, Engine& engine, const models::TextEncoder& model) {
-  constexpr std::size_t kBlock = 64;
-  TextSource texts = open_texts(arguments.model);
+  const std::int64_t longest = model.options().max_length;
+  // Of a text its hidden states, and the zeros behind them.
+  const std::int64_t result = 2 * longest * model.options().encoder.width * static_cast<std::int64_t>(sizeof(float));
+  TextSource texts = open_texts(arguments.model, arguments.model.memory_of(engine, model, longest, result));
   UnknownWords unknown(model);
   unknown.add(texts);
   const std::int64_t width = model.options().encoder.width;
@@ -36,11 +38,10 @@ void encode_texts(const Arguments& arguments, Engine& engine, const models::Text
   models::NpyWriter file(arguments.out, shape);
   const std::vector<float> zeros(static_cast<std::size_t>(unknown.longest() * width));
   Progress progress(texts.size());
-  std::vector<std::string> block;
   texts.rewind();
-  for (std::size_t done = 0; done < texts.size(); done += block.size()) {
-    block.resize(std::min(kBlock, texts.size() - done));
-    for (std::string& text : block) static_cast<void>(texts.next(text));
+  while (true) {
+    const std::vector<std::string> block = texts.next_block().texts;
+    if (block.empty()) break;
     const Tensor<float, 3> hidden = model.encode(engine, block).hidden;
     const auto size = static_cast<std::size_t>(hidden.shape()[1] * width);
     for (std::int64_t row = 0; row < hidden.shape()[0]; ++row) {
@@ -76,6 +77,7 @@ void add_encode(Command& program) {
   Command command = program.add_subcommand("encode", "Hidden states of texts by a published model");
   const auto arguments = std::make_shared<Arguments>();
   arguments->model.add_to(command);
+  arguments->model.add_memory_to(command);
   command
       .add_option("-o,--output", arguments->out,
                   "The last hidden states, float32 [B, L, E]; zeros behind the end of a text")

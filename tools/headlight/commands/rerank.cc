@@ -1,12 +1,10 @@
 // headlight rerank: texts in the order in which a cross-encoder finds that they answer a query.
-#include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headlight/models/text_encoder.h"
@@ -15,6 +13,7 @@
 #include "tools/headlight/support/model_arguments.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/progress.h"
+#include "tools/headlight/support/score_order.h"
 
 namespace headlight::program {
 namespace rerank_command {
@@ -26,41 +25,41 @@ struct Arguments {
   bool json = false;
 };
 
-struct Scored {
-  std::string text;
-  float score = 0;
-};
-
-// Numbers of a pair do not depend on its neighbours: so many at a time, for the bar.
-constexpr std::size_t kBlock = 64;
-
-std::vector<Scored> scored(Engine& engine, const models::TextEncoder& model, const std::string& query,
-                           TextSource& texts) {
-  std::vector<Scored> all(texts.size());
-  for (Scored& one : all) static_cast<void>(texts.next(one.text));
-  Progress progress(all.size());
-  std::vector<models::TextPair> pairs;
-  for (std::size_t done = 0; done < all.size(); done += pairs.size()) {
-    pairs.clear();
-    for (std::size_t n = done; n < std::min(done + kBlock, all.size()); ++n) pairs.push_back({query, all[n].text});
-    const Tensor<float, 2> scores = model.score(engine, pairs);
-    for (std::size_t n = 0; n < pairs.size(); ++n) all[done + n].score = scores(static_cast<std::int64_t>(n), 0);
+// The scores of all texts. Numbers of a pair do not depend on its neighbours: so many at a time as memory has room for.
+ScoreOrder scores_of(Engine& engine, const models::TextEncoder& model, const std::string& query, TextSource& texts) {
+  ScoreOrder scores;
+  Progress progress(texts.size());
+  while (true) {
+    const TextSource::Block block = texts.next_block();
+    if (block.texts.empty()) break;
+    std::vector<models::TextPair> pairs;
+    for (const std::string& text : block.texts) pairs.push_back({query, text});
+    const Tensor<float, 2> found = model.score(engine, pairs);
+    for (std::size_t n = 0; n < pairs.size(); ++n) {
+      scores.add(found(static_cast<std::int64_t>(n), 0), block.places[n]);
+    }
     progress.advance(pairs.size());
   }
   progress.clear();
-  return all;
+  return scores;
 }
 
-// The highest score first, NaN last; equal ones as they came.
-std::vector<std::size_t> order_of(const std::vector<Scored>& all) {
-  const auto rank = [&](std::size_t n) {
-    return std::isnan(all[n].score) ? -std::numeric_limits<float>::infinity() : all[n].score;
-  };
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) > rank(b); });
-  return order;
-}
+// Parts of lines are printed together.
+class Lines {
+ public:
+  void add(std::string_view text) {
+    lines_ += text;
+    constexpr std::size_t kMany = std::size_t{1} << 18;
+    if (lines_.size() > kMany) print_all();
+  }
+  void print_all() {
+    print(lines_);
+    lines_.clear();
+  }
+
+ private:
+  std::string lines_;
+};
 
 void rerank(const Arguments& arguments) {
   arguments.model.check();
@@ -70,18 +69,22 @@ void rerank(const Arguments& arguments) {
     throw std::invalid_argument("--model gives " + std::to_string(model.score_width()) +
                                 " scores for each pair of texts, expected one, as models for reranking do");
   }
-  TextSource texts = open_texts(arguments.model);
-  const std::vector<Scored> all = scored(engine, model, arguments.query, texts);
-  std::string lines;
-  for (const std::size_t n : order_of(all)) {
-    const std::string score = json_number(all[n].score);  // null where it is NaN or infinite
+  TextSource texts = open_texts(
+      arguments.model, arguments.model.memory_of(engine, model, model.options().embed_max_length, /*result=*/0));
+  ScoreOrder scores = scores_of(engine, model, arguments.query, texts);
+  Lines lines;
+  bool first = true;
+  scores.for_each([&](float score, std::int64_t number, std::int64_t place) {
+    const std::string of_text = json_number(score);  // null where it is NaN or infinite
     if (arguments.json) {
-      lines += (lines.empty() ? "[" : ",\n ") + ("{\"index\": " + std::to_string(n) + ", \"score\": " + score + "}");
+      lines.add((first ? "[" : ",\n ") + ("{\"index\": " + std::to_string(number) + ", \"score\": " + of_text + "}"));
     } else {
-      lines += score + "\t" + all[n].text + "\n";
+      lines.add(of_text + "\t" + texts.text_at(place) + "\n");
     }
-  }
-  print(arguments.json ? (lines.empty() ? "[" : lines) + "]\n" : lines);
+    first = false;
+  });
+  if (arguments.json) lines.add(first ? "[]\n" : "]\n");
+  lines.print_all();
 }
 
 }  // namespace
@@ -94,6 +97,7 @@ void add_rerank(Command& program) {
   const auto arguments = std::make_shared<Arguments>();
   command.add_option("--query", arguments->query, "What each text is scored against").type_name("TEXT").required();
   arguments->model.add_to(command, Inputs::texts_of_model);
+  arguments->model.add_memory_to(command);
   command.add_flag("--json", arguments->json, "Print one JSON document: places of texts in the input, and scores");
   command.example(
       "--model downloads/ms-marco-MiniLM-L6-v2 --query 'What do pandas eat?' --text 'Bamboo.' --text 'Paris.'",

@@ -10,6 +10,7 @@
 #include "headlight/number_type.h"
 #include "models/model_folder.h"
 #include "tools/headlight/support/arrays.h"
+#include "tools/headlight/support/byte_count.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/process.h"
@@ -46,6 +47,22 @@ void ModelArguments::add_to(Command& command, Inputs accepted) {
   }
   add_precision(command, precision);
   engine.add_to(command);
+}
+
+void ModelArguments::add_memory_to(Command& command, const std::string& more) {
+  command
+      .add_option("--memory", memory,
+                  "What the run may hold at most beside the model's weights, whatever the number of texts: fewer at a "
+                  "time" +
+                      more)
+      .type_name("BYTES")
+      .check(expected_bytes);
+}
+
+TextMemory ModelArguments::memory_of(Engine& running, const models::TextEncoder& loaded, std::int64_t tokens,
+                                     std::int64_t result) const {
+  if (memory.empty()) return {};
+  return {*parse_bytes(memory), loaded.call_bytes(running, tokens), result};
 }
 
 std::string name_of_model(std::string folder) {
@@ -88,6 +105,7 @@ void ModelArguments::check() const {
                          : "with --model, exactly one of --text, --input and --ids is needed");
   }
   if (!attention_mask.empty() && ids.empty()) throw UsageError("--attention-mask goes with --ids");
+  if (!memory.empty() && !ids.empty()) throw UsageError("--memory goes with texts, not with --ids");
 }
 
 models::TextEncoder ModelArguments::load() const {

@@ -30,11 +30,18 @@ struct ModelArguments {
   std::string attention_mask;
   std::string precision = "float32";
   std::string pooling;  // of embed alone: names with commas between, in place of what the folder says
+  std::string memory;   // what a run over texts may hold; empty: as much as is fast
   Inputs inputs = Inputs::texts_or_ids;
 
   void add_to(Command& command, Inputs accepted = Inputs::texts_or_ids);
+  // --memory, with what goes on beside it.
+  void add_memory_to(Command& command, const std::string& more = "");
   // Throws UsageError unless there is exactly one of --text, --input and (where accepted) --ids.
   void check() const;
+  // What --memory says, where the model reads texts of at most so many tokens, and the results of one take `result`
+  // bytes until they are written. Throws std::runtime_error where it says too little.
+  [[nodiscard]] TextMemory memory_of(Engine& running, const models::TextEncoder& loaded, std::int64_t tokens,
+                                     std::int64_t result) const;
   // What --model, --precision and --pooling say. Prints a warning for keys of its files that are not known here.
   [[nodiscard]] models::TextEncoder load() const;
 };

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "headlight/engine.h"
 #include "headlight/models/text_encoder.h"
 
 namespace headlight::program {
@@ -15,10 +14,10 @@ class TextMemory {
  public:
   // As much as is fast, however long texts are.
   TextMemory() = default;
-  // What the process may hold at most, `bytes` of resident memory: runs one text of as many tokens as the model takes,
-  // and sees what that and the model's folder come to. Throws std::runtime_error, saying what is needed, where `bytes`
-  // are too few for that.
-  TextMemory(std::int64_t bytes, Engine& engine, const models::TextEncoder& model, const std::string& folder);
+  // What a run may hold at most beside the model's weights, where calls of the model take `call`, and the results of a
+  // text `result` bytes until they are written. Throws std::runtime_error, saying what is needed, where `bytes` are too
+  // few for that.
+  TextMemory(std::int64_t bytes, const models::TextEncoder::CallBytes& call, std::int64_t result);
 
   // Texts of a call, at most.
   [[nodiscard]] std::size_t texts() const noexcept { return texts_; }
@@ -33,8 +32,8 @@ class TextMemory {
   std::size_t texts_ = kTexts;
   std::size_t text_bytes_ = SIZE_MAX;
   std::int64_t allowed_ = 0;        // what was said
-  std::int64_t model_bytes_ = 0;    // of which the model takes this, running one text
-  std::int64_t of_more_texts_ = 0;  // and this at most to run all of a call
+  std::int64_t of_one_text_ = 0;    // of which a call with one text takes this
+  std::int64_t of_more_texts_ = 0;  // and this at most with all
 };
 
 }  // namespace headlight::program

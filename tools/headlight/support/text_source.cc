@@ -112,20 +112,40 @@ bool TextSource::next(std::string& text) {
   return true;
 }
 
-std::vector<std::string> TextSource::next_block() {
-  std::vector<std::string> block;
+std::int64_t TextSource::place() const {
+  if (waits_) return waiting_place_;
+  if (!file_) return static_cast<std::int64_t>(at_);
+  const ::off_t place = ::ftello(file_.get());
+  if (place < 0) fail_to_read(name_);
+  return place;
+}
+
+TextSource::Block TextSource::next_block() {
+  Block block;
   std::size_t bytes = 0;
-  for (std::string text; block.size() < memory_.texts() && next(text);) {
+  for (std::string text; block.texts.size() < memory_.texts();) {
+    const std::int64_t from = place();
+    if (!next(text)) break;
     bytes += text.size();
-    if (!block.empty() && bytes > memory_.text_bytes()) {
+    if (!block.texts.empty() && bytes > memory_.text_bytes()) {
       waiting_ = std::move(text);
+      waiting_place_ = from;
       waits_ = true;
       --at_;
       break;
     }
-    block.push_back(std::move(text));
+    block.texts.push_back(std::move(text));
+    block.places.push_back(from);
   }
   return block;
+}
+
+std::string TextSource::text_at(std::int64_t place) {
+  if (!file_) return texts_[static_cast<std::size_t>(place)];
+  std::string text;
+  if (::fseeko(file_.get(), place, SEEK_SET) != 0) fail_to_read(name_);
+  if (!read_line(text, 0)) throw models::FileError(name_, "has become shorter while it was read");
+  return text;
 }
 
 }  // namespace headlight::program

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -24,8 +25,14 @@ class TextSource {
   void rewind() noexcept;
   // False when there are no more. Throws models::FileError.
   [[nodiscard]] bool next(std::string& text);
-  // As many as memory has room for; none at the end. Throws models::FileError.
-  [[nodiscard]] std::vector<std::string> next_block();
+  // As many as memory has room for, and where each of them lies; none at the end. Throws models::FileError.
+  struct Block {
+    std::vector<std::string> texts;
+    std::vector<std::int64_t> places;
+  };
+  [[nodiscard]] Block next_block();
+  // The text that lies there. Throws models::FileError. What comes next is not known then.
+  [[nodiscard]] std::string text_at(std::int64_t place);
 
  private:
   struct Close {
@@ -38,12 +45,15 @@ class TextSource {
   // Line `number`, counted from 1.
   [[nodiscard]] bool read_line(std::string& text, std::size_t number);
   [[nodiscard]] bool read_short_line(std::string& text, std::size_t number);
+  // Of the text that comes next.
+  [[nodiscard]] std::int64_t place() const;
 
   std::vector<std::string> texts_;
   std::string name_;
   File file_;
   TextMemory memory_;
-  std::string waiting_;  // the text of place at_, where a block had no room for it
+  std::string waiting_;  // the text of number at_, where a block had no room for it
+  std::int64_t waiting_place_ = 0;
   bool waits_ = false;
   std::size_t size_ = 0;
   std::size_t at_ = 0;
