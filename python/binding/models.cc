@@ -24,6 +24,7 @@
 #include "results.h"
 #include "text_slices.h"
 #include "values.h"
+#include "vector_stream.h"
 
 namespace headlight::python {
 namespace {
@@ -41,6 +42,7 @@ class Encoder : public models::TextEncoder {
 
 constexpr const char* kLoad = "load";
 constexpr const char* kEmbed = "embed";
+constexpr const char* kEmbedStream = "embed_stream";
 constexpr const char* kEncode = "encode";
 constexpr const char* kEncodeIds = "encode_ids";
 constexpr const char* kScore = "score";
@@ -81,6 +83,19 @@ nb::object embed(const Encoder& model, nb::handle texts, nb::handle batch_tokens
     model.embed(on, some, rows, options);
   });
   return result;
+}
+
+VectorStream* embed_stream(nb::object model, nb::handle texts, nb::handle memory, nb::handle engine,
+                           nb::handle prompt_name, nb::handle prompt, nb::handle truncate_dim) {
+  Engine& on = engine_of(kEmbedStream, engine);
+  const auto& encoder = nb::cast<const Encoder&>(model);
+  models::EmbedOptions options;
+  if (!prompt.is_none()) options.prompt = text(kEmbedStream, "prompt", prompt);
+  if (!prompt_name.is_none()) options.prompt_name = text(kEmbedStream, "prompt_name", prompt_name);
+  with_names_of_python(kEmbedStream, kWordsOfTexts, [&] { options.prompt = encoder.prompt(options); });
+  static_cast<void>(width_of(kEmbedStream, encoder, truncate_dim, options));
+  const std::int64_t bytes = integer(kEmbedStream, "memory", memory);
+  return new VectorStream(encoder, on, texts, std::move(options), bytes, nb::make_tuple(model, engine));
 }
 
 nb::object encode(const Encoder& model, nb::handle texts, nb::handle batch_tokens, nb::handle progress,
@@ -245,6 +260,9 @@ constexpr const char* kEmbedSignature =
     "def embed(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
     "engine: Engine | None = None, *, prompt_name: str | None = None, prompt: str | None = None, "
     "truncate_dim: int | None = None) -> Floats";
+constexpr const char* kEmbedStreamSignature =
+    "def embed_stream(self, texts: str | Iterable[str], memory: int = 268435456, engine: Engine | None = None, *, "
+    "prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None) -> VectorStream";
 constexpr const char* kEncodeSignature =
     "def encode(self, texts: str | Iterable[str], batch_tokens: int | None = None, progress: Progress = None, "
     "engine: Engine | None = None) -> list[Floats]";
@@ -262,6 +280,7 @@ constexpr const char* kLoadSignature =
 }  // namespace
 
 void define_models(nb::module_& module) {
+  define_vector_stream(module);
   nb::class_<Encoder> type(module, "Encoder",
                            "A published model: text in, hidden states, vectors or scores out. load() makes it.");
   define(
@@ -285,6 +304,16 @@ void define_models(nb::module_& module) {
       argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
       argument("engine") = nb::none(), nb::kw_only(), argument("prompt_name") = nb::none(),
       argument("prompt") = nb::none(), argument("truncate_dim") = nb::none());
+  define(
+      type, "embed_stream", kEmbedStreamSignature, &embed_stream,
+      "Vectors of any number of texts, such as a file's lines: an iterator of arrays [D], each with the bits of "
+      "embed().\n\n"
+      "memory: how many bytes the texts that are read, what they become and what computing takes may hold together,\n"
+      "beside the model's weights. Texts are read a few at a time, when their vectors are asked for.\n"
+      "prompt_name, prompt and truncate_dim: as embed() takes them.\n\n"
+      "Raises ValueError for a memory in which no text has room, and on the way for a text that it has no room for.",
+      argument("texts"), argument("memory") = std::int64_t{1} << 28, argument("engine") = nb::none(), nb::kw_only(),
+      argument("prompt_name") = nb::none(), argument("prompt") = nb::none(), argument("truncate_dim") = nb::none());
   define(type, "encode", kEncodeSignature, &encode,
          "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
          "is\n"

@@ -150,6 +150,8 @@ def test_unknown_keywords_of_models():
     for call, more in ((model.embed, ", prompt_name, prompt, truncate_dim"), (model.encode, "")):
         with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'batch' is unknown, expected some of texts, batch_tokens, progress, engine{more}$"):
             call("a text", batch=3)
+    with pytest.raises(TypeError, match="embed_stream: keyword 'batch' is unknown, expected some of texts, memory, engine, prompt_name, prompt, truncate_dim$"):
+        model.embed_stream("a text", batch=3)
     for call, names in ((model.encode_ids, "ids, mask, out, engine"), (model.embed_ids, "ids, mask, prompt_tokens, normalize, truncate_dim, out, engine")):
         with pytest.raises(TypeError, match=f"{call.__name__}: keyword 'lengths' is unknown, expected some of {names}$"):
             call(np.ones((1, 2), np.int64), lengths=[2])

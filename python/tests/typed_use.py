@@ -28,6 +28,7 @@ def use(query: Floats, key: Floats, weight: Floats, engine: hl.Engine, options: 
     assert_type(hl.load("folder", precision="bf16").precision, hl.typing.Precision)
     model = hl.load("folder", precision="bfloat16")
     assert_type(model.embed(["a", "b"], progress=lambda done, total: None), Floats)
+    assert_type(next(model.embed_stream(line for line in ("a", "b"))), Floats)
     assert_type(model.encode("a"), list[Floats])
     assert_type(model.embed_ids(np.zeros((1, 2), np.int64)), Floats)
     sentences = SentenceTransformer("folder", truncate_dim=64)

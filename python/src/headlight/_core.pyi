@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 import numpy as np
@@ -52,6 +52,10 @@ class PackedMatrix:
     @property
     def nbytes(self) -> int: ...
 
+class VectorStream:
+    def __iter__(self) -> Iterator[Floats]: ...
+    def __next__(self) -> Floats: ...
+
 class Encoder:
     def embed(
         self,
@@ -64,6 +68,16 @@ class Encoder:
         prompt: str | None = None,
         truncate_dim: int | None = None,
     ) -> Floats: ...
+    def embed_stream(
+        self,
+        texts: str | Iterable[str],
+        memory: int = 268435456,
+        engine: Engine | None = None,
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> VectorStream: ...
     def encode(
         self,
         texts: str | Iterable[str],
