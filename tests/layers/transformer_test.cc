@@ -79,7 +79,6 @@ TEST_P(TransformerTest, DecoderLayerAgreesWithTheTwin) {
   });
 }
 
-// More rows than go through the two products at once, and samples that do not lie one after another.
 // Samples without rows are no work, wherever they would lie: there may be more of them than anybody counts.
 TEST(EmptyBatches, OfFeedForwardAreOverAtOnce) {
   Engine engine(EngineOptions{.threads = 1});
@@ -89,6 +88,33 @@ TEST(EmptyBatches, OfFeedForwardAreOverAtOnce) {
   EXPECT_NO_THROW(layer.forward(engine, x, View<float, 3>(nullptr, {kEndless, 0, 8}, {5, 8, 1})));
 }
 
+// Of x, of the memory, or of both.
+TEST(EmptyBatches, GoThroughLayersBothWays) {
+  Engine engine(EngineOptions{.threads = 1});
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    TransformerEncoderLayer encoder({.width = 8, .heads = 2, .norm = norm});
+    TransformerDecoderLayer decoder({.width = 8, .heads = 2, .norm = norm});
+    encoder.set_training(true);
+    decoder.set_training(true);
+    for (const auto& [batch, length, memory_length] :
+         {std::array<std::int64_t, 3>{2, 3, 0}, {2, 0, 4}, {2, 0, 0}, {0, 3, 4}}) {
+      Tensor<float, 3> x({batch, length, 8}), y(x.shape()), x_gradient(x.shape());
+      Tensor<float, 3> memory({batch, memory_length, 8}), memory_gradient(memory.shape());
+      for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input}) {
+        SavedState saved(checkpoint);
+        encoder.forward(engine, x, y);
+        encoder.forward(engine, x, y, saved, {});
+        encoder.backward(engine, x, saved, y, x_gradient);
+        decoder.forward(engine, x, memory, y);
+        decoder.forward(engine, x, memory, y, saved, {});
+        decoder.backward(engine, x, memory, saved, y, x_gradient, memory_gradient);
+      }
+      for (const float gradient : memory_gradient) EXPECT_EQ(gradient, 0);
+    }
+  }
+}
+
+// More rows than go through the two products at once, and samples that do not lie one after another.
 TEST_P(TransformerTest, FeedForwardTakesRowsInPortionsAndSamplesApart) {
   Engine engine(options());
   Random random(3);

@@ -59,10 +59,11 @@ class VisitedRows {
   runtime::Scratch memory_;
 };
 
-// Columns first … first + count − 1, as heads.
+// So many heads, from that column on; without rows there is no memory.
 MutableTypedView<4> some_heads(const MutableTypedView<3>& rows, std::int64_t first, std::int64_t heads,
                                std::int64_t head_dim) noexcept {
-  const MutableTypedView<3> some(rows.type, kernels::numbers_behind(rows.data, first, rows.type),
+  const MutableTypedView<3> some(rows.type,
+                                 rows.data == nullptr ? nullptr : kernels::numbers_behind(rows.data, first, rows.type),
                                  {rows.extent(0), rows.extent(1), heads * head_dim}, rows.strides);
   return split_heads(some, heads);
 }
@@ -185,10 +186,10 @@ AttentionOperation::Kept AttentionOperation::kept(const GraphCall& call, const A
   const auto of_memory = layout.add<std::byte>(own_.memory ? own_.memory->bytes(call.shape(), call.activations()) : 0);
   const auto sums = layout.add<float>(batch, heads, length);
   const auto beside = layout.add<float>(batch, heads, length, columns);
-  if (memory == nullptr) return {nullptr, {}, {}, layout.bytes()};
-  return {of_memory.in(memory),
-          {sums.in(memory), {batch, heads, length}},
-          {beside.in(memory), {batch, heads, length, columns}},
+  const auto placed = [memory](const auto& part) { return memory == nullptr ? nullptr : part.in(memory); };
+  return {placed(of_memory),
+          {placed(sums), {batch, heads, length}},
+          {placed(beside), {batch, heads, length, columns}},
           layout.bytes()};
 }
 

@@ -14,6 +14,11 @@ MutableTypedView<2> some_columns(const View<float, 2>& rows, const Slice& slice)
   return View<float, 2>(rows.data + slice.first, {rows.extent(0), slice.columns}, rows.strides);
 }
 
+// Where there are no rows there is no memory, and nothing behind it.
+void* numbers_behind(std::byte* memory, std::int64_t numbers, NumberType type) noexcept {
+  return memory == nullptr ? nullptr : kernels::numbers_behind(static_cast<void*>(memory), numbers, type);
+}
+
 }  // namespace
 
 GraphCall::GraphCall(Engine& engine, const Graph& graph, const GraphInput& input, View<float, 3> y,
@@ -77,7 +82,7 @@ MutableTypedView<2> GraphCall::at(const Slice& slice, const RowRange& rows) cons
   const auto rows_in = [&](std::byte* first, std::int64_t first_row) -> MutableTypedView<2> {
     const std::int64_t distance = row_distance(value->columns, type);
     return {type,
-            kernels::numbers_behind(static_cast<void*>(first), first_row * distance + slice.first, type),
+            numbers_behind(first, first_row * distance + slice.first, type),
             {rows.count, slice.columns},
             {distance, 1}};
   };
@@ -128,10 +133,7 @@ MutableTypedView<2> GraphCall::typed_gradient(const Slice& slice, const RowRange
                            place.before_gradient.bytes(is_local ? graph_.rows_at_once(tokens()) : tokens());
   const std::int64_t distance = row_distance(value.columns, type);
   const std::int64_t before = (is_local ? 0 : rows.first) * distance + slice.first;
-  return {type,
-          kernels::numbers_behind(static_cast<void*>(first), before, type),
-          {rows.count, slice.columns},
-          {distance, 1}};
+  return {type, numbers_behind(first, before, type), {rows.count, slice.columns}, {distance, 1}};
 }
 
 View<float, 2> GraphCall::gradient(const Slice& slice, const RowRange& rows) const noexcept {
