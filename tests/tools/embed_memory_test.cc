@@ -68,6 +68,22 @@ TEST_F(EmbedMemory, GivesTheSameVectorsInTheSameOrder) {
   }
 }
 
+TEST_F(EmbedMemory, OfEncodeToo) {
+  std::string texts;
+  for (int n = 0; n < 300; ++n) texts += n % 7 == 0 ? "it, it.\n" : "hello world, it is w" + std::to_string(n) + "\n";
+  write("texts", texts);
+  const auto encode = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--input", folder_ / "texts", "-t", "1", "-o", folder_ / "h.npy"});
+    return run("encode", more);
+  };
+  EXPECT_EQ(encode({}).code, 0);
+  const std::string expected = read("h.npy");
+  EXPECT_FALSE(expected.empty());
+  const std::string least = needed(encode({"--memory", "1M"}));
+  EXPECT_EQ(encode({"--memory", least}).code, 0);
+  EXPECT_EQ(read("h.npy"), expected);
+}
+
 // As many texts as there may be, and a long one among them: the process holds what was said beside the model, and less
 // is refused.
 TEST_F(EmbedMemory, HoldsWhatWasSaid) {
