@@ -18,8 +18,8 @@ namespace headlight::text {
 class MergeTable {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  // Ranks are below that.
-  static constexpr std::size_t kMostMerges = std::size_t{1} << 22;
+  // Ranks are below that: the largest number of so many bits would make an empty place of the last pair there may be.
+  static constexpr std::size_t kMostMerges = (std::size_t{1} << 22) - 1;
 
   // Room for so many pairs.
   void reserve(std::size_t pairs) {
@@ -54,6 +54,7 @@ class MergeTable {
  private:
   static constexpr int kRankBits = 22, kIdBits = 21;
   static_assert(kMostIds <= std::int64_t{1} << kIdBits);
+  static_assert(kMostMerges < std::size_t{1} << kRankBits);
   static constexpr std::uint64_t kEmpty = UINT64_MAX;
   struct alignas(64) Line {
     std::array<std::uint64_t, 8> entries;
