@@ -15,6 +15,7 @@
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
 #include "models/bert_weights.h"
+#include "models/families/config_values.h"
 #include "support/heap_watch.h"
 
 namespace headlight::fuzz {
@@ -74,9 +75,11 @@ inline void load_sound(const models::Family& family) {
 }
 
 // Loading takes no more memory than so many times the files, for the trees and tables of a vocabulary, and what the
-// sound weights' network, an engine's scratch memory and the tables of single characters take.
+// sound weights' network, an engine's scratch memory and the tables of single characters take; and the specification of
+// as many blocks as there may be, which is made before anybody looks whether the weights are there.
 inline models::TextEncoder load_within(const std::vector<models::FileInMemory>& files) {
-  constexpr std::size_t kTimes = 16, kBeside = std::size_t{1} << 20;
+  constexpr std::size_t kTimes = 16, kOfBlock = std::size_t{1} << 14;
+  constexpr std::size_t kBeside = (std::size_t{1} << 20) + kOfBlock * static_cast<std::size_t>(models::kMostBlocks);
   std::size_t bytes = 0;
   for (const models::FileInMemory& file : files) bytes += file.bytes.size();
   const test::HeapLimit limit(kTimes * bytes + kBeside);
