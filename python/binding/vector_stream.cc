@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 #include <span>
 #include <utility>
@@ -21,6 +22,23 @@ constexpr std::int64_t kCopies = 8;
 constexpr std::int64_t kLeastTextBytes = std::int64_t{1} << 16;
 // What an allocator keeps.
 constexpr std::int64_t kSpare = std::int64_t{2} << 20;
+
+// One call at a time, as of a generator: texts are asked of Python and computed without the GIL, and both let others
+// call.
+class Entry {
+ public:
+  explicit Entry(std::atomic<bool>& executing) : executing_(executing) {
+    if (executing_.exchange(true)) {
+      refuse_value(kName, "the stream is already executing, expected one next() after another");
+    }
+  }
+  ~Entry() { executing_ = false; }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+ private:
+  std::atomic<bool>& executing_;
+};
 
 }  // namespace
 
@@ -89,11 +107,13 @@ void VectorStream::read_block() {
   Tensor<float, 2> vectors({static_cast<std::int64_t>(texts.size()), encoder_.embed_width(options_)});
   compute([&] { encoder_.embed(engine_, texts, vectors, options_); });
   vectors_ = std::move(vectors);
+  given_rows_ = 0;
 }
 
 nb::object VectorStream::next() {
-  if (given_rows_ == vectors_.shape()[0]) read_block();
-  if (given_rows_ == vectors_.shape()[0]) throw nb::stop_iteration();
+  const Entry entry(executing_);
+  if (given_rows_ >= vectors_.shape()[0]) read_block();
+  if (given_rows_ >= vectors_.shape()[0]) throw nb::stop_iteration();
   const std::int64_t width = vectors_.shape()[1];
   const nb::object result = new_array(std::array{width});
   const Array array(kName, "out", result, Array::Access::write);

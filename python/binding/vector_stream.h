@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,7 +24,8 @@ class VectorStream {
   VectorStream(const models::TextEncoder& encoder, Engine& engine, nb::handle texts, models::EmbedOptions options,
                std::int64_t memory, nb::object held);
 
-  // The vector of the next text, [D]; StopIteration behind the last.
+  // The vector of the next text, [D]; StopIteration behind the last. ValueError while another call is under way: of
+  // another thread, or of the iterable of texts, which may ask for this.
   [[nodiscard]] nb::object next();
 
  private:
@@ -47,6 +49,7 @@ class VectorStream {
   std::size_t read_ = 0;  // texts so far
   Tensor<float, 2> vectors_;
   std::int64_t given_rows_ = 0;  // of them
+  std::atomic<bool> executing_ = false;
 };
 
 // Encoder.embed_stream() gives one.

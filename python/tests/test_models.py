@@ -78,6 +78,60 @@ def test_a_stream_reads_a_few_texts_at_a_time(model):
         next(stream)
 
 
+def test_a_stream_is_not_entered_twice(model):
+    expected = model.embed([f"the robot {number}" for number in range(200)])
+    refusal = "^embed_stream: the stream is already executing"
+
+    def texts():
+        for number in range(200):
+            with pytest.raises(ValueError, match=refusal):
+                next(stream)
+            yield f"the robot {number}"
+
+    stream = model.embed_stream(texts())
+    np.testing.assert_array_equal(np.stack(list(stream)), expected)
+
+    entered, leave = threading.Event(), threading.Event()
+
+    def waiting():
+        for number in range(200):
+            if number == 100:
+                entered.set()
+                assert leave.wait(60)
+            yield f"the robot {number}"
+
+    stream, found = model.embed_stream(waiting()), []
+    thread = threading.Thread(target=lambda: found.extend(stream))
+    thread.start()
+    assert entered.wait(60)
+    with pytest.raises(ValueError, match=refusal):
+        next(stream)
+    leave.set()
+    thread.join()
+    np.testing.assert_array_equal(np.stack(found), expected)
+
+
+def test_threads_share_a_stream(model):
+    expected = model.embed([f"the robot {number}" for number in range(300)])
+    stream, found = model.embed_stream(f"the robot {number}" for number in range(300)), []
+
+    def take():
+        while True:
+            try:
+                found.append(next(stream))
+            except StopIteration:
+                return
+            except ValueError as error:
+                assert "already executing" in str(error)
+
+    threads = [threading.Thread(target=take) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(bytes, found)) == sorted(map(bytes, expected))
+
+
 def test_a_stream_refuses_what_has_no_room(model):
     with pytest.raises(ValueError, match="^embed_stream: memory is 1000, expected at least [0-9]+ bytes for one text"):
         model.embed_stream(TEXTS, memory=1000)
