@@ -120,6 +120,7 @@ void TextEncoder::check_can_be_saved() const {
     fail("the network normalises before its halves, which a BERT folder cannot say");
   }
   if (source != nullptr && !source->refusal.empty()) fail(source->refusal);
+  if (head_ != nullptr && head_->names.empty()) fail("the head of scores is of a GGUF file, whose names no folder has");
   if (!options_.unread_pooling.empty()) fail("what is not read would be lost, " + options_.unread_pooling);
 }
 

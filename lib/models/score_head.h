@@ -23,7 +23,7 @@ struct ScoreHead {
   // What is done to each score at last.
   VectorLayer::Function function = VectorLayer::Function::identity;
   std::int64_t labels = 0;
-  // Of the tensors of each layer, of_tokens first, without ".weight" and ".bias".
+  // Of the tensors of each layer, of_tokens first, without ".weight" and ".bias"; empty: no folder has this head.
   std::vector<std::string> names{};
   // What the folder asks of scores that is not built, as a sentence; empty: nothing.
   std::string unread{};

@@ -122,6 +122,23 @@ TEST(GgufScores, HaveTheBitsOfTheFolder) {
   }
 }
 
+TEST(GgufScores, NoFolderIsWrittenWithoutThem) {
+  const ScratchFolder scratch;
+  const struct {
+    const char* family;
+    std::vector<HeadTensor> head;
+  } cases[] = {{"xlm-roberta", kRoberta},
+               {"modernbert", kModernBert},
+               {"xlm-roberta", {kRoberta[2], kRoberta[3]}},
+               {"qwen3", {{"score.weight", "cls.output.weight", {2, 32}}}}};
+  for (const auto& [family, head] : cases) {
+    SCOPED_TRACE(family);
+    const TextEncoder model =
+        load(scratch.write("model.gguf", file_of(named(family), head)), {.pooling = std::vector{PoolingMode::mean}});
+    EXPECT_TRUE(contains(test::refusal([&] { model.save(scratch.path("saved")); }), "the head of scores is of a GGUF"));
+  }
+}
+
 TEST(GgufScores, WhatIsNotBuiltOrDoesNotFitIsSaid) {
   const ScratchFolder scratch;
   Engine engine({.threads = 1});
