@@ -32,7 +32,7 @@ void TextEncoder::score(Engine& engine, std::span<const TextPair> pairs, View<fl
   if (head_ == nullptr) {
     refuse_score(
         "the model has no head for classification, expected architectures of config.json that end in "
-        "ForSequenceClassification");
+        "ForSequenceClassification, or cls.output.weight and pooling_type 4 of a GGUF file");
   }
   if (!head_->unread.empty()) refuse_score(head_->unread);
   check_out(out, {static_cast<std::int64_t>(pairs.size()), head_->labels});
