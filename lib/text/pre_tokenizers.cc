@@ -131,14 +131,21 @@ class CharacterSplitter final : public PreTokenizer {
  public:
   using Matches = bool (*)(char32_t);
   using Cuts = AtCut (*)(std::string_view);
-  CharacterSplitter(Matches matches, Behavior behavior, Cuts cuts) : rules_{{matches, behavior, cuts}} { fill(); }
+  CharacterSplitter(Matches matches, Behavior behavior, Cuts cuts) : rules_{{matches, behavior, cuts}} {}
 
   // Splits as this and then the other do; false, and nothing has changed, where one walk does not do that.
   [[nodiscard]] bool join(const CharacterSplitter& other) {
     if (!is_plain() || !other.is_plain()) return false;
-    rules_.insert(rules_.end(), other.rules_.begin(), other.rules_.end());
-    fill();
+    for (const Rule& rule : other.rules_) {
+      // What matches a rule that was there is gone or alone already.
+      if (std::find(rules_.begin(), rules_.end(), rule) == rules_.end()) rules_.push_back(rule);
+    }
     return true;
+  }
+  // Behind the last join, and before anything is split.
+  void prepare() override {
+    kinds_.resize(kTableEnd);
+    for (char32_t character = 0; character < kTableEnd; ++character) kinds_[character] = ask_rules(character);
   }
 
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
@@ -173,6 +180,7 @@ class CharacterSplitter final : public PreTokenizer {
     Matches matches;
     Behavior behavior;
     Cuts cuts;
+    bool operator==(const Rule&) const = default;
   };
   enum class Kind : std::uint8_t { other, isolated, removed };
 
@@ -190,10 +198,6 @@ class CharacterSplitter final : public PreTokenizer {
       kind = rule.behavior == Behavior::removed ? Kind::removed : Kind::isolated;
     }
     return kind;
-  }
-  void fill() {
-    kinds_.resize(kTableEnd);
-    for (char32_t character = 0; character < kTableEnd; ++character) kinds_[character] = ask_rules(character);
   }
   [[nodiscard]] Kind kind_of(char32_t character) const {
     return character < kTableEnd ? kinds_[character] : ask_rules(character);
@@ -295,6 +299,9 @@ class SplitSplitter final : public PreTokenizer {
   bool inverts_;
 };
 
+// What read_pre_tokenizer() reads, which prepare() has not been called for.
+std::unique_ptr<PreTokenizer> read_splitter(const JsonValue& part, bool keeps_bytes);
+
 class SequenceSplitter final : public PreTokenizer {
  public:
   SequenceSplitter(const JsonValue& part, bool keeps_bytes) {
@@ -302,11 +309,14 @@ class SequenceSplitter final : public PreTokenizer {
     const std::vector<JsonValue> parts = needed_parts(part, "pretokenizers");
     for (const JsonValue& one : parts) {
       const bool last = &one == &parts.back();
-      auto next = read_pre_tokenizer(one, keeps_bytes && last);
+      auto next = read_splitter(one, keeps_bytes && last);
       auto* const before = parts_.empty() ? nullptr : dynamic_cast<CharacterSplitter*>(parts_.back().get());
       const auto* const behind = dynamic_cast<const CharacterSplitter*>(next.get());
       if (before == nullptr || behind == nullptr || !before->join(*behind)) parts_.push_back(std::move(next));
     }
+  }
+  void prepare() override {
+    for (const auto& part : parts_) part->prepare();
   }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
     for (const auto& part : parts_) {
@@ -341,6 +351,23 @@ class SequenceSplitter final : public PreTokenizer {
   std::vector<std::unique_ptr<PreTokenizer>> parts_;
 };
 
+std::unique_ptr<PreTokenizer> read_splitter(const JsonValue& part, bool keeps_bytes) {
+  const std::string type = type_of(part);
+  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keeps_bytes);
+  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keeps_bytes);
+  if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
+  if (type == "Digits") return read_digits(part);
+  if (type == "Punctuation") return read_punctuation(part);
+  if (type == "Split") return std::make_unique<SplitSplitter>(part);
+  if (type == "BertPreTokenizer" || type == "Whitespace" || type == "WhitespaceSplit") {
+    expect_keys(part, {});
+    if (type == "BertPreTokenizer") return std::make_unique<BertSplitter>();
+    if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>();
+    return white_space_splitter();
+  }
+  part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");
+}
+
 }  // namespace
 
 AtCut BertSplitter::at_cut(std::string_view space) const { return at_white_space(space); }
@@ -365,20 +392,9 @@ void BertSplitter::split(std::string_view piece, bool first, Scratch&, PieceSink
 }
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes) {
-  const std::string type = type_of(part);
-  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes);
-  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes);
-  if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
-  if (type == "Digits") return read_digits(part);
-  if (type == "Punctuation") return read_punctuation(part);
-  if (type == "Split") return std::make_unique<SplitSplitter>(part);
-  if (type == "BertPreTokenizer" || type == "Whitespace" || type == "WhitespaceSplit") {
-    expect_keys(part, {});
-    if (type == "BertPreTokenizer") return std::make_unique<BertSplitter>();
-    if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>();
-    return white_space_splitter();
-  }
-  part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");
+  auto read = read_splitter(part, keep_bytes);
+  read->prepare();
+  return read;
 }
 
 bool ends_with_byte_level(const JsonValue& part) {
