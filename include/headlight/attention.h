@@ -103,9 +103,9 @@ struct AttentionOptions {
   std::span<const std::int64_t> query_offsets{};
   std::span<const std::int64_t> key_offsets{};
   std::optional<BooleanMask> mask{};
-  // Added to the scores; shape broadcast against [B, Hq, Lq, Lk]. −inf is a weight of 0. Strides may be negative: a
-  // table of distances [Hq, Lq + Lk − 1] is a bias(h, i, j) = table(h, j − i + Lq − 1) of strides (0, Lq + Lk − 1, −1,
-  // 1) from table(0, Lq − 1) on.
+  // Added to the scores; shape broadcast against [B, Hq, Lq, Lk]. −inf is a weight of 0. Strides may be negative, of
+  // all axes but the last: a table of distances [Hq, Lq + Lk − 1] is a bias(h, i, j) = table(h, j − i + Lq − 1) of
+  // strides (0, Lq + Lk − 1, −1, 1) from table(0, Lq − 1) on.
   View<const float, 4> bias{};
   // Unset: 1 / sqrt(Dqk).
   std::optional<float> scale{};

@@ -61,6 +61,7 @@ def operands(draw):
         (dict(mask=np.ones((9, 9), np.float32), mask_means="attend"), TypeError, "attention: mask has numbers of type float32, expected bool or uint8"),
         (dict(mask=np.ones((9, 8), bool), mask_means="attend"), ValueError, "mask"),
         (dict(bias=np.ones((9, 9))), TypeError, "attention: bias has numbers of type float64, expected float32"),
+        (dict(bias=np.ones((9, 9), np.float32)[..., ::-1]), ValueError, "attention: bias has the negative stride -1 on axis 3"),
         (dict(alibi=np.ones(8, np.float32)[::2]), ValueError, "attention: alibi has the stride 2, expected 1"),
         (dict(softcap=-1), ValueError, "attention: softcap is -1, expected 0"),
         (dict(scale="1"), TypeError, "attention: scale is a str, expected a number"),

@@ -115,8 +115,7 @@ struct AttentionCall {
     list.back() = bytes.wild(length);
     return list;
   }
-  std::vector<std::int64_t> broadcast(Bytes& bytes) const {
-    const std::uint8_t which = bytes.byte();
+  [[nodiscard]] std::vector<std::int64_t> broadcast(std::uint8_t which) const {
     std::vector<std::int64_t> shape{batch, query_heads, query_length, key_length};
     for (std::size_t axis = 0; axis < 4; ++axis) {
       if ((which >> axis & 1) != 0) shape[axis] = 1;
@@ -143,9 +142,18 @@ struct AttentionCall {
     if (bytes.once_in(4)) query_start = numbers_of(bytes, bytes.once_in(2) ? 1 : batch, 60);
     if (bytes.once_in(4)) key_start = numbers_of(bytes, bytes.once_in(2) ? 1 : batch, 60);
     if (!bytes.once_in(4)) return;
-    mask.draw(bytes, broadcast(bytes), CTensor<std::uint8_t>::Kind::input, random, numbers);
+    mask.draw(bytes, broadcast(bytes.byte()), CTensor<std::uint8_t>::Kind::input, random, numbers);
     options.mask = mask.get();
     options.mask_means = static_cast<headlight_mask_means>(bytes.wild(bytes.integer(1, 2)));
+  }
+
+  // Half of them run backwards somewhere; seldom along the keys, which is refused.
+  void turn_bias(std::uint8_t which) {
+    if ((which & 128) == 0) return;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if ((which >> 4 >> axis & 1) != 0) bias.turn_around(axis);
+    }
+    if (which >> 4 == 15) bias.turn_around(3);
   }
 
   void draw_steps(Bytes& bytes) {
@@ -158,7 +166,9 @@ struct AttentionCall {
       options.softcap = &softcap;
     }
     if (bytes.once_in(4)) {
-      bias.draw(bytes, broadcast(bytes), kInput, random, numbers);
+      const std::uint8_t which = bytes.byte();
+      bias.draw(bytes, broadcast(which), kInput, random, numbers);
+      turn_bias(which);
       options.bias = bias.get();
     }
     if (bytes.once_in(4)) {

@@ -69,6 +69,14 @@ class CTensor {
     if (twist == 252) tensor_.data = nullptr;
   }
 
+  // Walks the same memory from the other end of that axis.
+  void turn_around(std::size_t axis) {
+    if (size_ == 0 || tensor_.data == nullptr || tensor_.shape == nullptr) return;
+    tensor_.data = static_cast<T*>(tensor_.data) + (shape_[axis] - 1) * strides_[axis];
+    told_strides_[axis] = -strides_[axis];
+    tensor_.strides = told_strides_.data();
+  }
+
   [[nodiscard]] const headlight_tensor* get() const noexcept { return shape_.empty() ? nullptr : &tensor_; }
   [[nodiscard]] headlight_tensor& tensor() noexcept { return tensor_; }
   [[nodiscard]] bool is_given() const noexcept { return !shape_.empty() && tensor_.data != nullptr; }

@@ -39,9 +39,10 @@ struct AttentionSizes {
          probabilities.own_keys || !probabilities.rows.empty();
 }
 
-// The same elements, walked along each axis in the direction of ascending addresses: a bias may run backwards.
+// The same elements, walked in the direction of ascending addresses: a bias may run backwards along every axis but the
+// last, for kernels read keys upwards.
 [[nodiscard]] inline View<const float, 4> ascending(View<const float, 4> view) noexcept {
-  for (std::size_t axis = 0; axis < view.shape.size(); ++axis) {
+  for (std::size_t axis = 0; axis + 1 < view.shape.size(); ++axis) {
     if (view.strides[axis] >= 0 || view.shape[axis] < 1) continue;
     std::int64_t reach = 0;
     const bool fits = view.strides[axis] != INT64_MIN &&

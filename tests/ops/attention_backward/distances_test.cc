@@ -123,4 +123,27 @@ TEST(DistanceBiasChecks, WhatRunsBackwardsIsCheckedAsTheMemoryThatItIs) {
   EXPECT_NE(says(out.view()).find("bias has the negative stride"), std::string::npos);
 }
 
+// Kernels read a bias upwards along the keys, on the way forward and on the way back.
+TEST(DistanceBiasChecks, KeysDoNotRunBackwards) {
+  Engine engine({.threads = 1});
+  const Case c(1, 4, 6, 3);
+  Tensor<float, 4> out(c.out_gradient.shape());
+  Tensor<float, 3> sums({1, kQueryHeads, 4});
+  Tensor<float, 4> query_gradient(c.query.shape());
+  for (const std::int64_t stride : {std::int64_t{-1}, std::int64_t{-2}, std::int64_t{INT64_MIN}}) {
+    AttentionOptions options;
+    options.bias = c.written_out.view();
+    options.bias.data += options.bias.extent(3) - 1;
+    options.bias.strides[3] = stride;
+    const std::string expected = "bias has the negative stride " + std::to_string(stride) + " on axis 3";
+    EXPECT_EQ(refusal([&] { attention(engine, c.query.view(), c.key.view(), c.value.view(), out.view(), options); }),
+              "attention: " + expected);
+    EXPECT_EQ(refusal([&] {
+                attention_backward(engine, c.query.view(), c.key.view(), c.value.view(), out.view(), sums.view(),
+                                   c.out_gradient.view(), {.query = query_gradient.view()}, options);
+              }),
+              "attention_backward: " + expected);
+  }
+}
+
 }  // namespace headlight::test::distances_test
