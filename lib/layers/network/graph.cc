@@ -30,7 +30,7 @@ void Graph::for_each_stretch(const OperationRange& some, Function function) cons
 void Graph::run_forward(GraphCall call, const OperationRange& some) const {
   const std::int64_t tokens = call.tokens();
   const std::int64_t at_once =
-      call.is_training() ? rows_at_once(tokens) : operations_.rows_at_once(tokens, call.engine());
+      call.is_training() ? rows_at_once(tokens) : operations_.rows_at_once(call.rows_of_matrix(), call.engine());
   for_each_stretch(some, [&](const OperationRange& stretch, bool is_run) {
     const BufferPlaces& places = call.places();
     const runtime::Scratch memory(call.engine(), is_run ? places.within_runs : places.outside_runs, name());

@@ -116,10 +116,12 @@ class GraphCall {
   [[nodiscard]] const GraphTraining& training() const noexcept { return *training_; }
   [[nodiscard]] const TrainingAttention& attention() const noexcept { return *training_->attention; }
   [[nodiscard]] RowRange all_rows() const noexcept { return {0, tokens()}; }
+  // So many that lie as one matrix: all, or those of a sample.
+  [[nodiscard]] std::int64_t rows_of_matrix() const noexcept { return samples_lie_apart_ ? shape().length : tokens(); }
   // f(rows) for those, in order, so many at a time: of one sample alone where what is given is not one matrix.
   template <class Function>
   void for_each_rows(const RowRange& all, std::int64_t at_once, Function f) const {
-    const std::int64_t length = samples_lie_apart_ ? shape().length : tokens();
+    const std::int64_t length = rows_of_matrix();
     for (std::int64_t row = all.first, end = all.first + all.count; row < end;) {
       const std::int64_t count = std::min({at_once, length - row % length, end - row});
       f(RowRange{row, count});

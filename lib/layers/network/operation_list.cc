@@ -142,8 +142,8 @@ std::int64_t OperationList::rows_at_once(std::int64_t tokens) const noexcept {
   return layers::rows_at_once(tokens, widest_in_pieces_);
 }
 
-std::int64_t OperationList::rows_at_once(std::int64_t tokens, const Engine& engine) const noexcept {
-  return std::min(rows_at_once(tokens), engine.threads() * ops::gemm_rows_of_worker(engine));
+std::int64_t OperationList::rows_at_once(std::int64_t rows, const Engine& engine) const noexcept {
+  return ops::gemm_rows_at_once(engine, rows, rows_at_once(rows));
 }
 
 }  // namespace headlight::layers

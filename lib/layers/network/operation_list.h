@@ -58,8 +58,9 @@ class OperationList {
   [[nodiscard]] int end_of_use(const Value& value) const noexcept;
   // How many rows go through a run at once.
   [[nodiscard]] HEADLIGHT_INNER_API std::int64_t rows_at_once(std::int64_t tokens) const noexcept;
-  // The same outside of training: so few that they stay in the second-level caches of the engine's workers.
-  [[nodiscard]] std::int64_t rows_at_once(std::int64_t tokens, const Engine& engine) const noexcept;
+  // The same outside of training, of all rows that lie as one matrix: even pieces, of no more rows than the engine's
+  // workers multiply by all of a weight at once. Of fewer rows in all, no more.
+  [[nodiscard]] std::int64_t rows_at_once(std::int64_t rows, const Engine& engine) const noexcept;
 
  private:
   [[nodiscard]] Value& value_of(const Slice& slice) noexcept { return values_[static_cast<std::size_t>(slice.value)]; }

@@ -56,13 +56,17 @@ bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock&
          !is_worth_a_copy;
 }
 
-std::int64_t gemm_rows_of_worker(const Engine& engine) noexcept {
-  std::int64_t most = 0;
+std::int64_t gemm_rows_at_once(const Engine& engine, std::int64_t rows, std::int64_t most) noexcept {
+  std::int64_t of_worker = 0, tile = 1;
   for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
     const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
-    most = std::max(most, kernels.tile_rows * tiles_per_block(kernels, 0));
+    of_worker = std::max(of_worker, kernels.tile_rows * tiles_per_block(kernels, 0));
+    tile = std::max(tile, std::int64_t{kernels.tile_rows});
   }
-  return most;
+  most = std::min(most, engine.threads() * of_worker);
+  if (rows <= most) return rows;
+  // Full pieces would leave a last one of a few rows, for which all of B is read again.
+  return std::min(most, round_up(divide_up(rows, divide_up(rows, most)), tile));
 }
 
 GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,

@@ -48,8 +48,9 @@ enum class PackB : std::uint8_t {
   by_block             // each block of rows packs a panel at a time: less memory, more work
 };
 
-// Rows that a worker takes with all columns of B, at most, whatever the types.
-[[nodiscard]] std::int64_t gemm_rows_of_worker(const Engine& engine) noexcept;
+// How many of `rows` go through products at once: even pieces of whole tiles, none of more than `most` rows, nor of
+// more than the workers together multiply by all columns of B at once, whatever the types.
+[[nodiscard]] std::int64_t gemm_rows_at_once(const Engine& engine, std::int64_t rows, std::int64_t most) noexcept;
 
 // Of `product` the sizes and the layout of B count; no pointer is looked at.
 [[nodiscard]] GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
