@@ -38,6 +38,8 @@ class Workspace {
   [[nodiscard]] text::Scratch& text() noexcept { return text_; }
   [[nodiscard]] std::string& joined() noexcept { return joined_; }
   [[nodiscard]] std::vector<std::int64_t>& ids() noexcept { return ids_; }
+  // Gives back what long texts took, beyond what reserve() made room for.
+  void forget_long_texts() noexcept;
 
   // Runs all `count` sequences through the network, a bounded number of tokens at a time: add(number, batch) adds the
   // tokens of one, take(first, input, its hidden states [N, E]) gets some of them, of which `first` is the number of
@@ -89,6 +91,7 @@ class Workspace {
   VectorScratch vectors_;
   text::Scratch text_;
   std::string joined_;
+  std::size_t reserved_joined_ = 0;  // bytes of it
   std::vector<std::int64_t> ids_;
 };
 

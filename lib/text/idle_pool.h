@@ -7,7 +7,8 @@
 
 namespace headlight::text {
 
-// Idle ones: each call takes one, or makes one where others have them all, and brings it back.
+// Idle ones: each call takes one, or makes one where others have them all, and brings it back, however it ends; what a
+// long text took is given back by then.
 template <class Held>
 class IdlePool {
  public:
@@ -35,6 +36,7 @@ class IdlePool {
 
  private:
   void bring_back(Held* held) noexcept {
+    held->forget_long_texts();
     for (auto& place : idle_) {
       Held* expected = nullptr;
       if (place.compare_exchange_strong(expected, held, std::memory_order_release, std::memory_order_relaxed)) return;

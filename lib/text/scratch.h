@@ -40,8 +40,17 @@ struct Scratch {
   // Room for texts of which `tokens` tokens are wanted, in six bytes each or fewer.
   void reserve(std::size_t tokens);
   [[nodiscard]] std::size_t bytes() const noexcept;
-  // Gives back what long texts took.
+  // Gives back what long texts took: beside the words, at most kKept bytes and what reserve() took remain.
   void forget_long_texts() noexcept;
+
+  static constexpr std::size_t kKept = std::size_t{1} << 20;
+
+ private:
+  template <class Take>
+  void for_each_buffer(const Take& take);
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept;
+
+  std::size_t reserved_tokens_ = 0, reserved_bytes_ = 0;
 };
 
 // A string of a scratch, until this ends.

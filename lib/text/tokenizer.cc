@@ -47,9 +47,7 @@ struct Tokenizer::State : Pipeline {
   // Calls take(scratch), which is that of this call alone.
   template <class Take>
   void with_scratch(Take take) const {
-    const IdlePool<Scratch>::Taken scratch = scratches.take();
-    take(*scratch);
-    scratch->forget_long_texts();
+    take(*scratches.take());
   }
 
   mutable IdlePool<Scratch> scratches;

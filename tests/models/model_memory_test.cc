@@ -219,6 +219,28 @@ TEST(ModelMemory, NothingIsAllocatedForNormalizedTokensAfterReserve) {
   EXPECT_EQ(counter.count(), 0);
 }
 
+// What one piece without end took is given back, and what was reserved is there again.
+TEST(ModelMemory, LongTextsAreForgotten) {
+  const std::string long_text(std::size_t{1} << 18, 'a');
+  const ScratchFolder scratch;
+  for (const test::GoldenFamily* const family : test::families_of_hidden_states()) {
+    const TextEncoder model = load(family->write(scratch.path(family->name)));
+    Engine engine({.threads = 1});
+    const std::int64_t tokens = model.options().embed_max_length;
+    const std::int64_t before = model.call_bytes(engine, tokens).one_text;
+    Tensor<float, 2> out({1, model.embed_width()});
+    const EmbedOptions prompted{.prompt = "query: "};
+    model.embed(engine, std::vector<std::string>{long_text}, out, prompted);
+    EXPECT_FALSE(model.tokenize(long_text).empty());
+    EXPECT_LE(model.call_bytes(engine, tokens).one_text, before + (std::int64_t{1} << 20)) << family->name;
+    const std::vector<std::string> short_text{"the streets are long"};
+    const AllocationCounter counter;
+    model.embed(engine, short_text, out, prompted);
+    const std::int64_t allocations = counter.count();
+    EXPECT_EQ(allocations, 0) << family->name;
+  }
+}
+
 // What call_bytes() says is there then, and grows with the tokens.
 TEST(ModelMemory, BytesOfACallAreTold) {
   const TextEncoder model = tiny();

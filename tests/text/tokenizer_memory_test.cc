@@ -1,7 +1,9 @@
 // What tokenizers keep for the next call, and that ids do not depend on it.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "support/allocation_counter.h"
 #include "support/random.h"
 #include "text/golden_tokenizers.h"
+#include "text/idle_pool.h"
 #include "text/scratch.h"
 #include "text/word_cache.h"
 
@@ -81,6 +84,43 @@ TEST(TokenizerMemory, LongTextsAreForgotten) {
   scratch.symbols.resize(100);
   scratch.forget_long_texts();
   EXPECT_EQ(scratch.symbols.size(), 100u);
+}
+
+TEST(TokenizerMemory, WhatWasReservedRemains) {
+  for (const std::size_t tokens : {std::size_t{64}, std::size_t{8192}}) {
+    Scratch scratch;
+    scratch.reserve(tokens);
+    const std::size_t before = scratch.bytes();
+    scratch.symbols.resize(1'000'000);
+    scratch.spare.text.resize(10'000'000);
+    scratch.forget_long_texts();
+    EXPECT_EQ(scratch.bytes(), before);
+  }
+}
+
+// However a call ends.
+TEST(TokenizerMemory, LongTextsAreForgottenWhereACallThrows) {
+  IdlePool<Scratch> pool;
+  const auto refuse = [](Scratch& scratch) {
+    scratch.heap.resize(1'000'000);
+    throw std::invalid_argument("a text");
+  };
+  EXPECT_THROW(refuse(*pool.take()), std::invalid_argument);
+  EXPECT_LE(pool.take()->bytes(), Scratch::kKept);
+}
+
+// Many buffers that are not long each are much together.
+TEST(TokenizerMemory, WhatIsKeptIsBounded) {
+  Scratch scratch;
+  scratch.words.reserve();
+  for (const std::size_t size : {std::size_t{1000}, std::size_t{20'000}, std::size_t{60'000}, std::size_t{70'000}}) {
+    for (auto* const list : {&scratch.symbols, &scratch.next, &scratch.previous, &scratch.ends}) list->resize(size);
+    scratch.heap.resize(size);
+    scratch.scores.resize(size);
+    for (std::string& one : scratch.written) one.resize(size);
+    scratch.forget_long_texts();
+    EXPECT_LE(scratch.bytes(), std::size_t{2} << 20) << size;
+  }
 }
 
 // A word is found with the ids that were kept for it, or not at all.

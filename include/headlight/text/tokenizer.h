@@ -44,8 +44,8 @@ struct TokensAround {
 //
 // A text's ids are those of Hugging Face's tokenizers without truncation and padding, which belong to whoever makes a
 // batch. For texts of n bytes, time is O(n log n) for BPE and O(n) times the longest token else; memory is O(n).
-// Immutable; copies share one state, in which calls leave what they worked in for the next ones, some 1.5 MB for each
-// of 16 threads at most; any number of threads may use one.
+// Immutable; copies share one state, in which calls leave what they worked in for the next ones, at most 2 MiB for
+// each of 16 threads; any number of threads may use one.
 class HEADLIGHT_API Tokenizer {
  public:
   // `path`: tokenizer.json, or a folder that holds one. Throws models::FileError, naming file and key, where the file
