@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -174,11 +175,23 @@ GgufFile::GgufFile(const std::string& path) {
 GgufFile::GgufFile(std::string_view name, std::span<const std::byte> bytes)
     : state_(std::make_unique<State>(std::string(name), nullptr, bytes)) {}
 
-GgufFile::GgufFile(std::vector<GgufFile> splits) : state_(std::move(splits.front().state_)) {
+GgufFile::GgufFile(std::vector<GgufFile> splits) {
+  if (splits.empty()) throw std::invalid_argument("models::GgufFile: splits is empty, expected one file or more");
+  std::size_t count = 0;
+  for (std::size_t number = 0; number < splits.size(); ++number) {
+    if (splits[number].state_ == nullptr) {
+      throw std::invalid_argument("models::GgufFile: splits[" + std::to_string(number) +
+                                  "] was moved from, expected an open file");
+    }
+    count += splits[number].tensors().size();
+  }
+  state_ = std::move(splits.front().state_);
   std::vector<GgufTensor>& tensors = state_->header.tensors;
+  tensors.reserve(count);
   for (std::size_t number = 1; number < splits.size(); ++number) {
     State& other = *splits[number].state_;
-    std::move(other.header.tensors.begin(), other.header.tensors.end(), std::back_inserter(tensors));
+    tensors.insert(tensors.end(), other.header.tensors.begin(), other.header.tensors.end());
+    other.header.tensors = {};
     std::move(other.files.begin(), other.files.end(), std::back_inserter(state_->files));
     state_->more_extents.push_back(std::move(other.header.extents));
     std::move(other.more_extents.begin(), other.more_extents.end(), std::back_inserter(state_->more_extents));

@@ -14,6 +14,7 @@
 #include "models/gguf_model.h"
 #include "models/scratch_folder.h"
 #include "support/compare.h"
+#include "support/refusal.h"
 
 namespace headlight::models::gguf_split_test {
 
@@ -87,6 +88,19 @@ TEST(GgufSplit, IsTheModelOfOneFile) {
       in_memory.push_back({names[number], std::as_bytes(std::span(files[number]))});
     }
     EXPECT_TRUE(test::same_bits(load("mine", in_memory).embed(engine, kTexts), expected));
+  }
+}
+
+TEST(GgufSplit, ThereIsAFirstOneAndAllAreOpen) {
+  EXPECT_EQ(test::refusal([] { static_cast<void>(GgufFile(std::vector<GgufFile>{})); }),
+            "models::GgufFile: splits is empty, expected one file or more");
+  const std::string bytes = model().writer().file();
+  for (const std::size_t gone : {std::size_t{0}, std::size_t{1}}) {
+    std::vector<GgufFile> files;
+    for (int n = 0; n < 2; ++n) files.push_back(GgufFile("mine", std::as_bytes(std::span(bytes))));
+    const GgufFile elsewhere = std::move(files[gone]);
+    EXPECT_EQ(test::refusal([&] { static_cast<void>(GgufFile(std::move(files))); }),
+              "models::GgufFile: splits[" + std::to_string(gone) + "] was moved from, expected an open file");
   }
 }
 

@@ -93,9 +93,9 @@ struct GgufTensor {
 };
 
 // An open file of version 2 or 3 (which have the same bytes), or several that are read as one: memory-mapped, and
-// wholly validated before the constructor returns. Memory beyond the mapping is at most twice the bytes in front of the
-// tensors' own. Whoever shortens the file while it is open breaks the mapping: reading then ends the process, as with
-// any mapped file.
+// wholly validated before the constructor returns. Memory beyond the mapping of one file is at most twice the bytes in
+// front of the tensors' own; while several become one, their lists of tensors are there twice. Whoever shortens the
+// file while it is open breaks the mapping: reading then ends the process, as with any mapped file.
 class HEADLIGHT_API GgufFile {
  public:
   // Throws FileError, naming the key or the tensor, when the file cannot be read or breaks a rule of the format:
@@ -107,7 +107,7 @@ class HEADLIGHT_API GgufFile {
   // The same from memory, which outlives this object; `name` stands for the path in errors.
   GgufFile(std::string_view name, std::span<const std::byte> bytes);
   // Several files, one or more, as one: the path and the metadata of the first, and the tensors of all. Throws
-  // FileError where two of these have one name.
+  // FileError where two of these have one name, and std::invalid_argument for none or one that was moved from.
   explicit GgufFile(std::vector<GgufFile> splits);
   // The file of that path, and where it is the first of several (split.count), NAME-00001-of-00003.gguf, all of them,
   // which lie beside it. Throws FileError as above, and where others are missing or are not of these.
