@@ -338,6 +338,7 @@ void TextEncoder::reserve(Engine& engine, std::int64_t tokens) const {
 
 TextEncoder::CallBytes TextEncoder::call_bytes(Engine& engine, std::int64_t tokens) const {
   reserve(engine, tokens);
+  tokens = std::min(tokens, std::max(kTokensAtATime, options_.encoder.max_positions));  // as many as reserve() takes
   constexpr std::int64_t kLists = 4;  // of a token: its id, its positions, its type
   const std::int64_t of_token = network_->width() * static_cast<std::int64_t>(sizeof(float)) +
                                 kLists * static_cast<std::int64_t>(sizeof(std::int64_t));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -250,6 +251,9 @@ TEST(ModelMemory, BytesOfACallAreTold) {
   EXPECT_GT(few.one_text, few.further_text);
   const TextEncoder::CallBytes more = model.call_bytes(engine, 12);
   EXPECT_GT(more.one_text, few.one_text);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(model.call_bytes(engine, kMost).further_text, model.call_bytes(engine, kMost / 2).further_text);
+  EXPECT_GE(model.call_bytes(engine, kMost).further_text, more.further_text);
   EXPECT_EQ(test::refusal([&] { static_cast<void>(model.call_bytes(engine, -1)); }),
             "models::TextEncoder: reserve() for -1 tokens, expected at least 0");
 }
