@@ -41,7 +41,7 @@ InputFile::InputFile(const std::string& path) : path_(path) {
 
 InputFile::~InputFile() {
   if (mapped_ != nullptr) ::munmap(mapped_, size_);
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
@@ -62,6 +62,8 @@ std::span<const std::byte> InputFile::map() {
     void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
     if (address == MAP_FAILED) fail(path_, "cannot map", errno);
     mapped_ = address;
+    ::close(descriptor_);  // the mapping does without, and a model of many files would keep as many
+    descriptor_ = -1;
   }
   return {static_cast<const std::byte*>(mapped_), size_};
 }

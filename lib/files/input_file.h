@@ -20,10 +20,12 @@ class InputFile {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-  // Fills `into` from `offset` on. FileError when the file ends before or the device fails.
+  // Fills `into` from `offset` on; not of a file that map() has mapped. FileError when the file ends before or the
+  // device fails.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
 
-  // The whole file mapped for reading; empty for an empty file. Valid as long as this object.
+  // The whole file mapped for reading; empty for an empty file. Valid as long as this object, which
+  // keeps no descriptor beside it.
   [[nodiscard]] std::span<const std::byte> map();
 
  private:

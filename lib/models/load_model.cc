@@ -133,8 +133,10 @@ std::unique_ptr<SavedSource> source_of(const ModelFolder& folder, const Config& 
   auto source = std::make_unique<SavedSource>();
   source->config = config.text;
   if (tokenizer.bert() != nullptr) return source;
-  for (const char* const name : {kTokenizerFile, kTokenizerConfigFile, kSpecialTokensFile}) {
-    if (folder.has(name)) source->tokenizer[name] = folder.kept_text(name);
+  source->tokenizer[kTokenizerFile] = folder.kept_text(kTokenizerFile);
+  for (const char* const name : {kTokenizerConfigFile, kSpecialTokensFile}) {  // as small as they are, not mapped
+    if (!folder.has(name)) continue;
+    source->tokenizer[name] = [copy = folder.text(name, ModelFolder::kLargestConfig)] { return copy; };
   }
   return source;
 }

@@ -162,7 +162,12 @@ TEST(SavedFamilies, OfFoldersThatAreGoneOrWereInMemory) {
   for (const char* const name : names) contents.push_back(scratch.read(std::string("family/") + name));
   std::vector<FileInMemory> files;
   for (std::size_t n = 0; n < names.size(); ++n) files.push_back({names[n], std::as_bytes(std::span(contents[n]))});
+  const std::filesystem::path listed = "/proc/self/fd";
+  const bool counts = std::filesystem::exists(listed);
+  const auto descriptors = [&] { return counts ? std::distance(std::filesystem::directory_iterator(listed), {}) : 0; };
+  const auto before = descriptors();
   const TextEncoder mapped = load(folder), copied = load("mine", files);
+  EXPECT_EQ(descriptors(), before);  // a mapping does without
   std::filesystem::remove_all(folder);
   files.clear();
   contents.clear();
