@@ -375,14 +375,16 @@ class GgufTokenizerReader {
 
 }  // namespace
 
-std::unique_ptr<TextTokenizer> read_gguf_tokenizer(const GgufMetadata& metadata, std::int64_t rows) {
+GgufTokenizer read_gguf_tokenizer(const GgufMetadata& metadata, std::int64_t rows) {
   const std::string model = metadata.text(kModel).value_or("");
   if (model != "bert" && model != "gpt2" && model != "llama" && model != "t5") {
     metadata.fail(kModel, "is " + in_quotes(model) + ", expected bert, gpt2, llama or t5");
   }
   const GgufTokenizerReader reader(metadata, rows);
-  if (model == "bert") return reader.word_piece();
-  return make_text_tokenizer(text::Tokenizer::parse(reader.by_parts(model), metadata.file().path()), false);
+  if (model == "bert") return {.tokenizer = reader.word_piece()};
+  std::string text = reader.by_parts(model);
+  auto tokenizer = make_text_tokenizer(text::Tokenizer::parse(text, metadata.file().path()), false);
+  return {std::move(tokenizer), std::move(text)};
 }
 
 std::string gguf_tokenizer_text(const GgufMetadata& metadata, std::int64_t rows) {

@@ -49,16 +49,15 @@ std::optional<std::string> gguf_path(const std::string& path) {
 namespace {
 
 // The files of a tokenizer that vocab.txt does not say, of which the metadata say all; types of tokens are not among
-// it.
-void keep_tokenizer(const std::shared_ptr<const GgufFile>& file, bool lasts, const ModelOptions& options,
-                    SavedSource& into) {
-  const auto text = [file, rows = options.encoder.vocabulary] {
-    return gguf_tokenizer_text(GgufMetadata(*file), rows);
-  };
+// it. `text`: of its tokenizer.json, which is kept where the file does not last.
+void keep_tokenizer(const std::shared_ptr<const GgufFile>& file, bool lasts, std::string text,
+                    const ModelOptions& options, SavedSource& into) {
   if (lasts) {
-    into.tokenizer[kTokenizerFile] = text;
+    into.tokenizer[kTokenizerFile] = [file, rows = options.encoder.vocabulary] {
+      return gguf_tokenizer_text(GgufMetadata(*file), rows);
+    };
   } else {
-    into.tokenizer[kTokenizerFile] = [copy = text()] { return copy; };
+    into.tokenizer[kTokenizerFile] = [text = std::move(text)] { return text; };
   }
   into.tokenizer[kTokenizerConfigFile] = [longest = options.max_length] {
     JsonObject config(": ", ",\n  ");
@@ -95,8 +94,8 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
     options.pooling = *wanted.pooling;
     options.unread_pooling.clear();
   }
-  std::unique_ptr<TextTokenizer> tokenizer = read_gguf_tokenizer(metadata, options.encoder.vocabulary);
-  if (const std::int64_t around = tokenizer->tokens_around(false); around > options.encoder.max_positions) {
+  GgufTokenizer tokens = read_gguf_tokenizer(metadata, options.encoder.vocabulary);
+  if (const std::int64_t around = tokens.tokenizer->tokens_around(false); around > options.encoder.max_positions) {
     metadata.fail("context_length", "is less than the tokens around a text, " + std::to_string(around));
   }
   options.max_length = options.embed_max_length = options.encoder.max_positions;
@@ -105,10 +104,13 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
   const std::vector<ParameterShape> parameters = parameters_of(network.config.network, file.path());
   const Weights found = find_gguf_weights(file, network, parameters);
   std::unique_ptr<SavedSource> source = source_of(network, parameters);
-  if (tokenizer->bert() == nullptr) keep_tokenizer(shared, lasts, options, *source);
+  const bool is_saved = source->refusal.empty() && head == nullptr && options.unread_pooling.empty();
+  if (is_saved && tokens.tokenizer->bert() == nullptr) {
+    keep_tokenizer(shared, lasts, std::move(tokens.text), options, *source);
+  }
   std::unique_ptr<TextNetwork> loaded = load_network(network.config, found, wanted.precision);
   loaded->set_source(std::move(source));
-  return {options, std::move(tokenizer), std::move(loaded), std::move(head)};
+  return {options, std::move(tokens.tokenizer), std::move(loaded), std::move(head)};
 }
 
 }  // namespace headlight::models
