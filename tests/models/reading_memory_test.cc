@@ -43,28 +43,37 @@ std::string list(std::string_view open, std::size_t count, const std::function<s
   return text.append(close);
 }
 
-// The most memory that read() holds at a time, whether it refuses or not.
+// What becomes of a file.
+enum class Outcome { read, refused };
+
+// The most memory that read() holds at a time, which comes to that.
 template <class Read>
-std::size_t memory_of(Read read) {
+std::size_t memory_of(Outcome expected, std::string_view what, Read read) {
   const test::HeapWatch heap;
+  std::string refusal;
   try {
     read();
-  } catch (const FileError&) {
+  } catch (const FileError& error) {
+    refusal = error.what();
   }
-  return heap.most();
+  const std::size_t most = heap.most();
+  EXPECT_EQ(refusal.empty(), expected == Outcome::read) << what << ": " << refusal;
+  return most;
 }
 
 template <class Read>
-void expect_within(const std::string& file, std::size_t times, std::size_t beside, std::string_view what, Read read) {
-  const std::size_t memory = memory_of([&] { read(file); });
+void expect_within(const std::string& file, std::size_t times, std::size_t beside, std::string_view what,
+                   Outcome expected, Read read) {
+  const std::size_t memory = memory_of(expected, what, [&] { read(file); });
   std::printf("%-40.*s %9zu bytes, %.2f times in memory\n", static_cast<int>(what.size()), what.data(), file.size(),
               static_cast<double>(memory) / static_cast<double>(file.size()));
   EXPECT_LE(memory, times * file.size() + beside) << what;
 }
 
 TEST(ReadingMemory, OfJsonIsTwiceTheFile) {
-  const auto expect = [](std::string_view what, const std::string& file) {
-    expect_within(file, 2, kFewBytes, what, [](const std::string& text) { (void)JsonValue::parse_object("f", text); });
+  const auto expect = [](std::string_view what, const std::string& file, Outcome expected = Outcome::read) {
+    expect_within(file, 2, kFewBytes, what, expected,
+                  [](const std::string& text) { (void)JsonValue::parse_object("f", text); });
   };
   expect("numbers", list(R"({"a":[)", 4 * kMany, [](std::size_t) { return "0"; }, "]}"));
   expect("lists", list(R"({"a":[)", 4 * kMany, [](std::size_t) { return "[]"; }, "]}"));
@@ -82,15 +91,16 @@ TEST(ReadingMemory, OfJsonIsTwiceTheFile) {
   expect("one text", R"({"a":")" + std::string(10 * kMany, 'x') + "\"}");
   expect("escapes", list(
                         "{\"a\":\"", kMany, [](std::size_t) { return "\\u00e9\\n"; }, "\"}"));
-  expect("a broken end", "{\"a\":\"" + std::string(10 * kMany, 'x'));
+  expect("a broken end", "{\"a\":\"" + std::string(10 * kMany, 'x'), Outcome::refused);
 }
 
 TEST(ReadingMemory, OfAnIndexIsTwiceTheFile) {
   const auto parse = [](const std::string& text) { (void)parse_safetensors_index("f", text); };
   expect_within(list(R"({"weight_map":{)", kMany, [](std::size_t n) { return '"' + name_of(n, 3) + R"(":"a")"; }, "}}"),
-                2, kFewBytes, "tensors of one shard", parse);
+                2, kFewBytes, "tensors of one shard", Outcome::read, parse);
   const auto of_itself = [](std::size_t n) { return '"' + name_of(n, 3) + R"(":")" + name_of(n, 3) + '"'; };
-  expect_within(list(R"({"weight_map":{)", kMany, of_itself, "}}"), 2, kFewBytes, "a shard for each tensor", parse);
+  expect_within(list(R"({"weight_map":{)", kMany, of_itself, "}}"), 2, kFewBytes, "a shard for each tensor",
+                Outcome::read, parse);
 }
 
 template <class T>
@@ -125,21 +135,23 @@ std::string gguf(std::size_t entries, std::size_t tensors, std::uint32_t axes, s
 
 TEST(ReadingMemory, OfAGgufFileIsTwiceTheFile) {
   const auto open = [](const std::string& file) { (void)GgufFile("f", std::as_bytes(std::span(file))); };
-  expect_within(gguf(kMany, 0, 0, 0, 3), 2, kFewBytes, "entries", open);
-  expect_within(gguf(60, 0, 0, 0, 1), 2, kFewBytes, "a few entries", open);
+  expect_within(gguf(kMany, 0, 0, 0, 3), 2, kFewBytes, "entries", Outcome::read, open);
+  expect_within(gguf(60, 0, 0, 0, 1), 2, kFewBytes, "a few entries", Outcome::read, open);
   constexpr std::uint32_t kOfOurs = 0, kUnknown = 1000;
   for (const std::uint32_t axes : {0u, 1u, 4u}) {
     for (const std::uint32_t type : {kOfOurs, kUnknown}) {
-      expect_within(gguf(0, kMany, axes, type, 3), 2, kFewBytes, "tensors of " + std::to_string(axes) + " axes", open);
+      expect_within(gguf(0, kMany, axes, type, 3), 2, kFewBytes, "tensors of " + std::to_string(axes) + " axes",
+                    Outcome::read, open);
     }
   }
-  expect_within(gguf(0, kMany, 1, kOfOurs, 3).substr(0, 20 * kMany), 2, kFewBytes, "a file that ends early", open);
+  expect_within(gguf(0, kMany, 1, kOfOurs, 3).substr(0, 20 * kMany), 2, kFewBytes, "a file that ends early",
+                Outcome::refused, open);
 }
 
 // Searching a vocabulary in the time of its text takes trees and tables of it.
 TEST(ReadingMemory, OfATokenizerIsBounded) {
-  const auto expect = [](std::string_view what, const std::string& model) {
-    expect_within("{\"model\":" + model + "}", 16, std::size_t{1} << 20, what,
+  const auto expect = [](std::string_view what, const std::string& model, Outcome expected = Outcome::read) {
+    expect_within("{\"model\":" + model + "}", 16, std::size_t{1} << 20, what, expected,
                   [](const std::string& text) { (void)text::Tokenizer::parse(text); });
   };
   const auto pieces = [](std::string_view prefix) {
@@ -174,7 +186,8 @@ TEST(ReadingMemory, OfAVocabularyGoesByItsLines) {
       if (bytes == 0 && !prefix.empty()) continue;
       std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
       for (std::size_t n = 0; n < kMany; ++n) text += (bytes == 0 ? "" : prefix + name_of(n, bytes)) + "\n";
-      const std::size_t memory = memory_of([&] { (void)Tokenizer(vocabulary_lines(text, "f"), {}, "f"); });
+      const std::size_t memory =
+          memory_of(Outcome::read, "vocabulary", [&] { (void)Tokenizer(vocabulary_lines(text, "f"), {}, "f"); });
       std::printf("%-40s %9zu bytes, %.0f for a line\n", ("a vocabulary of " + prefix + "...").c_str(), text.size(),
                   static_cast<double>(memory) / kMany);
       EXPECT_LE(memory, kBytesOfLine * kMany + 2 * text.size() + kFewBytes);
