@@ -209,7 +209,7 @@ HiddenStates TextEncoder::encode(Engine& engine, const Texts& texts) const {
 
 Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids,
                                      View<const std::int64_t, 2> mask) const {
-  check_ids(options_.encoder, ids, mask, network_->has_windows());
+  check_ids(options_.encoder, ids, mask, network_->counts_distances());
   Tensor<float, 3> out({ids.extent(0), ids.extent(1), options_.encoder.width});
   encode_rows(engine, *network_, *workspaces_->take(), ids, mask, out);
   return out;
@@ -217,7 +217,7 @@ Tensor<float, 3> TextEncoder::encode(Engine& engine, View<const std::int64_t, 2>
 
 void TextEncoder::encode(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
                          View<float, 3> out) const {
-  check_ids(options_.encoder, ids, mask, network_->has_windows());
+  check_ids(options_.encoder, ids, mask, network_->counts_distances());
   check_out(out, {ids.extent(0), ids.extent(1), options_.encoder.width});
   encode_rows(engine, *network_, *workspaces_->take(), ids, mask, out);
 }
@@ -299,7 +299,7 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
 Tensor<float, 2> TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids,
                                     View<const std::int64_t, 2> mask) const {
   check_pooling();
-  check_ids(options_.encoder, ids, mask, network_->has_windows());
+  check_ids(options_.encoder, ids, mask, network_->counts_distances());
   if (ids.extent(0) > INT64_MAX / 8 / embed_width()) throw OutOfMemory("models::TextEncoder", SIZE_MAX);
   Tensor<float, 2> out({ids.extent(0), embed_width()});
   embed_rows(engine, *network_, *workspaces_->take(), options_, ids, mask, out, {});
@@ -314,7 +314,7 @@ void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<co
 void TextEncoder::embed(Engine& engine, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
                         View<float, 2> out, const EmbedOptions& options) const {
   check_pooling();
-  check_ids(options_.encoder, ids, mask, network_->has_windows());
+  check_ids(options_.encoder, ids, mask, network_->counts_distances());
   check_out(out, {ids.extent(0), embed_width(options)});
   if (options.prompt_tokens < 0) {
     fail_call("embed: prompt_tokens is " + std::to_string(options.prompt_tokens) + ", expected at least 0");

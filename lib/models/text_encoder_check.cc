@@ -59,7 +59,7 @@ void check_vector_options(const ModelOptions& options) {
 }
 
 void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, View<const std::int64_t, 2> mask,
-               bool has_windows) {
+               bool counts_distances) {
   if (ids.extent(0) < 0 || ids.extent(1) < 0) {
     fail_call("ids have shape " + describe(ids.shape) + ", expected no negative extent");
   }
@@ -83,7 +83,7 @@ void check_ids(const EncoderOptions& options, View<const std::int64_t, 2> ids, V
       }
     }
   }
-  if (has_windows) check_no_holes(mask);
+  if (counts_distances) check_no_holes(mask);
 }
 
 }  // namespace headlight::models

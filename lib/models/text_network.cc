@@ -32,7 +32,7 @@ class SpecifiedNetwork : public TextNetwork {
   SpecifiedNetwork(Network network, const PositionRule& positions)
       : TextNetwork(network.spec().width, network.spec().embedding.token_types > 0, positions),
         network_(std::move(network)),
-        has_windows_(
+        counts_distances_(
             std::any_of(network_.spec().blocks.begin(), network_.spec().blocks.end(), [](const BlockSpec& block) {
               const AttentionSpec& attention = block.attention;
               return attention.window_before >= 0 || attention.window_after >= 0 || attention.relative_bias;
@@ -45,11 +45,11 @@ class SpecifiedNetwork : public TextNetwork {
   void reserve(Engine& engine, std::int64_t tokens) const override { network_.reserve(engine, tokens); }
   Layer& layer() noexcept override { return network_; }
   Weights weights_as_stored() const override { return network_.weights_as_stored(); }
-  bool has_windows() const noexcept override { return has_windows_; }
+  bool counts_distances() const noexcept override { return counts_distances_; }
 
  private:
   Network network_;
-  bool has_windows_;
+  bool counts_distances_;
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class TextNetwork {
   [[nodiscard]] bool has_token_types() const noexcept { return token_types_; }
   // Whether tokens see a window alone or their scores have a bias by distance, which count the tokens that are there:
   // none may be left out between others.
-  [[nodiscard]] virtual bool has_windows() const noexcept { return false; }
+  [[nodiscard]] virtual bool counts_distances() const noexcept { return false; }
   [[nodiscard]] const PositionRule& positions() const noexcept { return positions_; }
   // What save() writes as it was in the files that the model came from; null where its parts were made elsewhere.
   [[nodiscard]] const SavedSource* source() const noexcept { return source_.get(); }
