@@ -269,7 +269,6 @@ class CompactJson::Writer {
 };
 
 CompactJson::CompactJson(const std::string& path, std::string text) : text_(std::move(text)) {
-  if (text_.size() > UINT32_MAX) throw FileError(path, "has 4 GiB or more");
   Writer(path, *this).write();
 }
 
