@@ -1,7 +1,10 @@
 #include "text/post_processor.h"
 
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "headlight/models/errors.h"
 
@@ -45,8 +48,38 @@ std::int64_t type_of_tokens(const JsonValue& part) {
   return type;
 }
 
+// The special_tokens of a TemplateProcessing. Each name is looked for once, however many pieces have it.
+class SpecialIds {
+ public:
+  SpecialIds(const JsonValue& processor, const IsId& is_id)
+      : processor_(processor), tokens_(processor.object("special_tokens")), is_id_(is_id) {}
+
+  const std::vector<std::int64_t>& of(const std::string& name) {
+    const auto [place, is_new] = known_.try_emplace(name);
+    if (is_new) read(name, place->second);
+    return place->second;
+  }
+
+ private:
+  void read(const std::string& name, std::vector<std::int64_t>& read) const {
+    const auto special = tokens_ ? tokens_->object(name) : std::nullopt;
+    const auto ids = special ? special->array("ids") : std::nullopt;
+    if (!ids) processor_.fail("special_tokens", "has no ids of " + models::in_quotes(name));
+    expect_keys(*special, {"id", "ids", "tokens"});
+    for (const JsonValue& id : ids->elements()) {
+      if (read.size() == kMostTokens) ids->fail("is longer than any template");
+      read.push_back(checked(id, is_id_));
+    }
+  }
+
+  const JsonValue& processor_;
+  std::optional<JsonValue> tokens_;
+  const IsId& is_id_;
+  std::map<std::string, std::vector<std::int64_t>> known_;
+};
+
 // {"Sequence": {"id": "A", "type_id": 0}} or {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
-TemplatePart template_part(const JsonValue& piece, const JsonValue& processor, const IsId& is_id, bool is_pair) {
+TemplatePart template_part(const JsonValue& piece, SpecialIds& special, bool is_pair) {
   expect_keys(piece, {"Sequence", "SpecialToken"});
   if (const auto sequence = piece.object("Sequence")) {
     expect_keys(*sequence, {"id", "type_id"});
@@ -58,25 +91,13 @@ TemplatePart template_part(const JsonValue& piece, const JsonValue& processor, c
   if (!token) piece.fail("is neither Sequence nor SpecialToken");
   expect_keys(*token, {"id", "type_id"});
   const std::string name = needed_string(*token, "id");
-  const auto tokens = processor.object("special_tokens");
-  const auto special = tokens ? tokens->object(name) : std::nullopt;
-  const auto ids = special ? special->array("ids") : std::nullopt;
-  if (!ids) processor.fail("special_tokens", "has no ids of " + models::in_quotes(name));
-  expect_keys(*special, {"id", "ids", "tokens"});
-  TemplatePart part{Kind::tokens, {}, type_of_tokens(*token)};
-  for (const JsonValue& id : ids->elements()) {
-    if (part.ids.size() == kMostTokens) ids->fail("is longer than any template");
-    part.ids.push_back(checked(id, is_id));
-  }
-  return part;
+  return {Kind::tokens, special.of(name), type_of_tokens(*token)};
 }
 
-std::vector<TemplatePart> template_of(const JsonValue& processor, const char* key, const IsId& is_id) {
+std::vector<TemplatePart> template_of(const JsonValue& processor, const char* key, SpecialIds& special) {
   const bool is_pair = std::string_view(key) == "pair";
   std::vector<TemplatePart> parts;
-  for (const JsonValue& piece : needed_parts(processor, key)) {
-    parts.push_back(template_part(piece, processor, is_id, is_pair));
-  }
+  for (const JsonValue& piece : needed_parts(processor, key)) parts.push_back(template_part(piece, special, is_pair));
   return parts;
 }
 
@@ -98,7 +119,8 @@ PostProcessor read_post_processor(const JsonValue& part, const IsId& is_id) {
   }
   if (type == "TemplateProcessing") {
     expect_keys(part, {"single", "pair", "special_tokens"});
-    return {template_of(part, "single", is_id), template_of(part, "pair", is_id)};
+    SpecialIds special(part, is_id);
+    return {template_of(part, "single", special), template_of(part, "pair", special)};
   }
   if (type != "Sequence") part.fail("type", "is " + models::in_quotes(type) + ", no post-processor that is known");
   expect_keys(part, {"processors"});
