@@ -174,7 +174,7 @@ TEST(Network, NamesItsParameters) {
   spec.embedding.vocabulary = 3;
   BlockSpec block;
   block.attention = {
-      .heads = 4, .key_value_heads = 2, .input_bias = true, .relative_bias = {.buckets = 6}, .sinks = true};
+      .heads = 4, .key_value_heads = 2, .input_bias = true, .sinks = true, .relative_bias = {.buckets = 6}};
   block.attention.query_norm = {.kind = NormKind::rms};
   block.attention_residual.before = {.kind = NormKind::rms};
   block.feed_forward = {.hidden_width = 5, .gated = true};

@@ -60,11 +60,11 @@ struct AttentionSpec {
   std::int64_t window_after = -1;
   float scale = 0;                   // 0: 1 / √head_dim
   float softcap = 0;                 // 0: none; see AttentionOptions
-  RelativeBiasSpec relative_bias{};  // equal in all blocks that have one, and so are their heads
   bool sinks = false;                // one more logit for each head, a parameter; see AttentionOptions
   Merge merge = Merge::concatenate;  // how heads become one again
   // Whether initialize() draws W_q and W_k with orthonormal rows, so that heads begin in spaces at right angles.
   bool orthogonal = false;
+  RelativeBiasSpec relative_bias{};  // equal in all blocks that have one, and so are their heads
 
   // Whether all fields are equal.
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
