@@ -6,17 +6,21 @@
 
 namespace headlight::layers {
 
+DistanceBuckets::DistanceBuckets(const RelativeBiasSpec& spec) noexcept
+    : half_(spec.buckets / 2),
+      exact_(half_ / 2),
+      max_distance_(spec.max_distance),
+      most_(std::log(static_cast<double>(max_distance_) / static_cast<double>(exact_))) {}
+
 // Half of the buckets are of keys behind the query. Of each half, half are of one distance each, the others grow with
 // its logarithm up to max_distance. (Raffel et al. 2020, mesh_tensorflow's _relative_position_bucket())
-std::int64_t bucket_of(const RelativeBiasSpec& spec, std::int64_t distance) noexcept {
-  const std::int64_t half = spec.buckets / 2, exact = half / 2;
-  const std::int64_t first = distance > 0 ? half : 0, away = std::abs(distance);
-  if (away < exact) return first + away;
-  if (away >= spec.max_distance) return first + half - 1;
-  const double along = std::log(static_cast<double>(away) / static_cast<double>(exact)) /
-                       std::log(static_cast<double>(spec.max_distance) / static_cast<double>(exact));
-  const auto step = static_cast<std::int64_t>(along * static_cast<double>(half - exact));
-  return first + std::min(exact + step, half - 1);
+std::int64_t DistanceBuckets::of(std::int64_t distance) const noexcept {
+  const std::int64_t first = distance > 0 ? half_ : 0, away = std::abs(distance);
+  if (away < exact_) return first + away;
+  if (away >= max_distance_) return first + half_ - 1;
+  const double along = std::log(static_cast<double>(away) / static_cast<double>(exact_)) / most_;
+  const auto step = static_cast<std::int64_t>(along * static_cast<double>(half_ - exact_));
+  return first + std::min(exact_ + step, half_ - 1);
 }
 
 View<float, 2> RelativeBiasOperation::by_distance(const View<float, 2>& y) noexcept {
@@ -35,9 +39,10 @@ void RelativeBiasOperation::forward(const GraphCall& call, const RowRange& rows)
   const std::int64_t heads = biases.extent(0), last = rows.count - 1;
   // Behind the last head there is room for a row of the table.
   float* const row = biases.data + heads * biases.extent(1);
+  const DistanceBuckets buckets(spec_);
   std::int64_t read = -1;
   for (std::int64_t distance = -last; distance <= last; ++distance) {
-    const std::int64_t bucket = bucket_of(spec_, distance);
+    const std::int64_t bucket = buckets.of(distance);
     if (bucket != read) table_.matrix.read({bucket, 1}, row);
     read = bucket;
     for (std::int64_t h = 0; h < heads; ++h) biases(h, last + distance) = row[h];
@@ -47,13 +52,18 @@ void RelativeBiasOperation::forward(const GraphCall& call, const RowRange& rows)
 void add_bucket_gradients(const RelativeBiasSpec& spec, View<const float, 2> by_distance, MatrixParameter& table) {
   const View<float, 2> to = table.matrix.gradient();
   const std::int64_t count = by_distance.extent(1), last = count / 2;
-  for (std::int64_t h = 0; h < by_distance.extent(0); ++h) {
-    for (std::int64_t n = 0; n < count;) {
-      const std::int64_t bucket = bucket_of(spec, n - last);
+  const DistanceBuckets buckets(spec);
+  // The distances of a bucket lie side by side.
+  for (std::int64_t begin = 0, bucket = buckets.of(-last); begin < count;) {
+    std::int64_t end = begin + 1, next = bucket;
+    while (end < count && (next = buckets.of(end - last)) == bucket) ++end;
+    for (std::int64_t h = 0; h < by_distance.extent(0); ++h) {
       double sum = 0;
-      while (n < count && bucket_of(spec, n - last) == bucket) sum += static_cast<double>(by_distance(h, n++));
+      for (std::int64_t n = begin; n < end; ++n) sum += static_cast<double>(by_distance(h, n));
       to(bucket, h) += static_cast<float>(sum);
     }
+    begin = end;
+    bucket = next;
   }
 }
 

@@ -11,12 +11,24 @@
 
 namespace headlight::layers {
 
-// Which row of the table a key at that distance behind the query has: j − i, negative in front of it.
-[[nodiscard]] std::int64_t bucket_of(const RelativeBiasSpec& spec, std::int64_t distance) noexcept;
+// Which row of the table a key has.
+class DistanceBuckets {
+ public:
+  explicit DistanceBuckets(const RelativeBiasSpec& spec) noexcept;
 
-// What the table makes of all distances within N tokens: y [N, 2 H], whose memory holds one row for each head, at once
-// behind the other, of which number N − 1 + (j − i) is the bias of that distance. So it grows with the tokens alone,
-// and sequences that lie side by side read the same numbers.
+  // At that distance behind the query: j − i, negative in front of it.
+  [[nodiscard]] std::int64_t of(std::int64_t distance) const noexcept;
+
+ private:
+  std::int64_t half_;   // buckets on either side of the query
+  std::int64_t exact_;  // of these, how many have one distance each
+  std::int64_t max_distance_;
+  double most_;  // log(max_distance / exact)
+};
+
+// What the table makes of all distances within N tokens: y [N, 2 H], whose memory holds one row for each head, one
+// directly behind another, of which number N − 1 + (j − i) is the bias of that distance. So it grows with the tokens
+// alone, and sequences that lie side by side read the same numbers.
 class RelativeBiasOperation final : public Operation {
  public:
   RelativeBiasOperation(const RelativeBiasSpec& spec, const MatrixParameter& table, const Slice& y)
