@@ -1,5 +1,5 @@
 // An encoder put together from its public parts: tables, a normalisation and a chain of TransformerEncoderLayer, each
-// computed by itself (encoder_layer_parts_test.cc says from what).
+// of which is a graph of its own, where an Encoder is one (encoder_layer_parts_test.cc has the parts of a layer).
 #pragma once
 
 #include <algorithm>

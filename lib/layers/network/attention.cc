@@ -209,7 +209,7 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
   const MutableTypedView<3> written = first ? MutableTypedView<3>(first) : out;
   const MutableTypedView<4> heads = split_heads(written, spec_.heads);
   if (query.type == NumberType::float32 && heads.type == NumberType::float32) {
-    // Sooner there, of short sequences.
+    // Float32 has an entry of its own, with a faster route for short sequences.
     attention(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(heads), asked);
   } else {
     attention(call.engine(), query, key, value, heads, asked);

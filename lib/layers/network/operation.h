@@ -104,7 +104,7 @@ class GraphCall {
   [[nodiscard]] std::string_view name() const noexcept;  // of the layer
   [[nodiscard]] const EncoderInput& input() const noexcept { return input_.tokens; }
   [[nodiscard]] const GraphInput& given() const noexcept { return input_; }
-  // Of the whole batch; [B, L].
+  // Rows of the whole batch; B, L and the length of the memory.
   [[nodiscard]] std::int64_t tokens() const noexcept { return shape().rows(); }
   [[nodiscard]] BatchShape shape() const noexcept { return {y_.extent(0), y_.extent(1), input_.memory.extent(1)}; }
   [[nodiscard]] bool is_training() const noexcept { return training_ != nullptr; }

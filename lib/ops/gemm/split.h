@@ -49,7 +49,7 @@ enum class PackB : std::uint8_t {
 };
 
 // How many of `rows` go through products at once: even pieces of whole tiles, none of more than `most` rows, nor of
-// more than the workers together multiply by all columns of B at once, whatever the types.
+// more than the workers together multiply by all columns of a B of float32, bfloat16 or int8 at once.
 [[nodiscard]] std::int64_t gemm_rows_at_once(const Engine& engine, std::int64_t rows, std::int64_t most) noexcept;
 
 // Of `product` the sizes and the layout of B count; no pointer is looked at.
