@@ -1,6 +1,7 @@
 #include "layers/network/parts.h"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <utility>
 
@@ -142,6 +143,7 @@ Parts::Projected Parts::project(const std::string& name, const AttentionSpec& sp
                                                               {name + ".value.weight", {0, of_key}}}));
   VectorParameter* const projection_bias = bias(projection, spec.input_bias);
   const bool changes = spec.query_norm || spec.key_norm || spec.rotary.dims > 0;
+  assert(!of_memory || (!changes && !spec.relative_bias));
   HandedOn handed_on = {.in_training = !changes};
   // An odd number in a row is in no pair.
   if (!changes && spec.head_dim % 2 == 0) {

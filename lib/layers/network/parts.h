@@ -21,7 +21,8 @@ namespace headlight::layers {
 // Throws OutOfMemory.
 HEADLIGHT_INNER_API Logits add_network(Graph& graph, const NetworkSpec& spec);
 // The same of one block alone, its names behind "block.", every size set: of what is given, which is that wide. With a
-// memory it attends to that, too, behind itself.
+// memory it attends to that, too, behind itself, by the same specification: then heads have no norms, no rotary angles
+// and no relative bias, which are of a block's own tokens alone.
 HEADLIGHT_INNER_API void add_block(Graph& graph, std::int64_t width, const BlockSpec& spec, float dropout,
                                    bool has_memory);
 
