@@ -1,7 +1,13 @@
 // Feed-forward, encoder and decoder layers against their float64 twins.
 #include "headlight/layers/transformer.h"
 
+#include <array>
+#include <vector>
+
 #include "gtest/gtest.h"
+#include "headlight/layers/network.h"
+#include "layers/encoder_specification.h"
+#include "layers/shards.h"
 #include "layers/twins.h"
 #include "support/compare.h"
 #include "support/isas.h"
@@ -110,6 +116,41 @@ TEST(EmptyBatches, GoThroughLayersBothWays) {
         decoder.backward(engine, x, memory, saved, y, x_gradient, memory_gradient);
       }
       for (const float gradient : memory_gradient) EXPECT_EQ(gradient, 0);
+    }
+  }
+}
+
+// No tokens, in a sequence without any or in none.
+TEST(EmptyBatches, GoThroughNetworksBothWays) {
+  Engine engine(EngineOptions{.threads = 1});
+  for (const Norm norm : {Norm::post, Norm::pre}) {
+    const EncoderOptions options = {.vocabulary = 5,
+                                    .max_positions = 4,
+                                    .token_types = 2,
+                                    .width = 8,
+                                    .heads = 2,
+                                    .feed_forward_width = 16,
+                                    .layers = 2,
+                                    .norm = norm};
+    Encoder encoder(options);
+    Network network(specification(options));
+    encoder.set_training(true);
+    network.set_training(true);
+    for (const std::vector<std::int64_t>& offsets : {std::vector<std::int64_t>{0}, {0, 0}, {0, 0, 0}}) {
+      const EncoderInput input = {.offsets = offsets};
+      const View<float, 2> hidden(nullptr, {0, 8});
+      for (const Checkpoint checkpoint : {Checkpoint::keep_linear, Checkpoint::layer_input}) {
+        SavedState saved(checkpoint);
+        encoder.forward(engine, input, hidden);
+        encoder.forward(engine, input, hidden, saved, {});
+        encoder.backward(engine, input, saved, hidden);
+        network.forward(engine, input, hidden);
+        network.forward(engine, input, hidden, saved);
+        network.backward(engine, input, saved, hidden);
+      }
+    }
+    for (Layer* const layer : {static_cast<Layer*>(&encoder), static_cast<Layer*>(&network)}) {
+      for (const float gradient : gradients_of(layer->parameters())) EXPECT_EQ(gradient, 0);
     }
   }
 }
