@@ -9,6 +9,7 @@
 #include "layers/encoder_chain.h"
 #include "layers/encoder_specification.h"
 #include "layers/encoder_twin.h"
+#include "layers/every_merge.h"
 #include "layers/twins.h"
 #include "support/compare.h"
 #include "support/isas.h"
@@ -108,9 +109,6 @@ struct Three {
   Encoder encoder;
   Network network;
 };
-
-constexpr std::array kMerges = {Merge::concatenate,       Merge::average,       Merge::weighted,
-                                Merge::weighted_by_input, Merge::gated_by_head, Merge::gated_by_element};
 
 // One of them with a feed-forward that goes through its rows in pieces.
 EncoderOptions small(Norm norm, float dropout, Merge merge) {
