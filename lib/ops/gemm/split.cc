@@ -57,15 +57,16 @@ bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock&
 }
 
 std::int64_t gemm_rows_at_once(const Engine& engine, std::int64_t rows, std::int64_t most) noexcept {
-  std::int64_t of_worker = 0, tile = 1;
+  std::int64_t of_worker = 0, tile = kRowsOfTileRegisters;
   for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
     const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
     of_worker = std::max(of_worker, kernels.tile_rows * tiles_per_block(kernels, 0));
-    tile = std::max(tile, std::int64_t{kernels.tile_rows});
+    tile = std::min(tile, std::int64_t{kernels.tile_rows});
   }
   most = std::min(most, engine.threads() * of_worker);
   if (rows <= most) return rows;
-  // Full pieces would leave a last one of a few rows, for which all of B is read again.
+  // Full pieces would leave a last one of a few rows, for which all of B is read again; so would rounding to larger
+  // tiles, where pieces are many.
   return std::min(most, round_up(divide_up(rows, divide_up(rows, most)), tile));
 }
 
