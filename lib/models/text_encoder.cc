@@ -345,7 +345,9 @@ TextEncoder::CallBytes TextEncoder::call_bytes(Engine& engine, std::int64_t toke
   const std::int64_t of_vectors =
       2 * static_cast<std::int64_t>(sizeof(float)) * std::max(vector_width(options_), network_->width());
   const std::int64_t more = static_cast<std::int64_t>(engine.scratch_bytes()) + tokens * of_token + of_vectors;
-  return {.one_text = more + static_cast<std::int64_t>(workspaces_->take()->text().bytes()), .further_text = more};
+  return {.one_text = more + static_cast<std::int64_t>(workspaces_->take()->text().bytes()),
+          .further_text = more,
+          .text_byte = tokenizer_->bytes_of_byte()};
 }
 
 namespace {

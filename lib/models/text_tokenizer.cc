@@ -9,6 +9,17 @@
 namespace headlight::models {
 namespace {
 
+// What a byte takes where no token must end. What grows by doubling may have twice what it needs, and the old memory
+// beside the new one while it does.
+constexpr std::int64_t kDoubled = 2, kWhileDoubling = 3;
+// Two strings of up to three bytes a byte, and characters.
+constexpr std::int64_t kNormalizing = kDoubled * (2 * 3 + 4);
+constexpr std::int64_t kIds = kWhileDoubling * 8;
+// Four lists, one of them of two numbers, and a queue of up to two pairs for each.
+constexpr std::int64_t kBpe = 5 * 4 + kWhileDoubling * 2 * 8;
+// Of up to three bytes a byte: scores, where tokens begin, which they are, and where they end.
+constexpr std::int64_t kUnigram = 3 * (8 + 4 + 4 + kWhileDoubling * 4);
+
 // [CLS] text [SEP]; [CLS] first [SEP] second [SEP].
 class BertTokenizer : public TextTokenizer {
  public:
@@ -43,6 +54,12 @@ class BertTokenizer : public TextTokenizer {
     return id < 0 || id >= tokenizer_.size() ? nullptr : &tokenizer_.token(id);
   }
   std::optional<std::int64_t> id(std::string_view token) const override { return tokenizer_.id(token); }
+  // Words come one by one, but where tokens are looked for in what normalizing leaves.
+  std::int64_t bytes_of_byte() const noexcept override {
+    const auto is_normalized = [](const AddedToken& token) { return token.normalized; };
+    const auto& added = tokenizer_.options().added_tokens;
+    return added && std::any_of(added->begin(), added->end(), is_normalized) ? kNormalizing : 0;
+  }
   const Tokenizer* bert() const noexcept override { return &tokenizer_; }
 
   // Pieces of a word together, words with spaces between, special tokens as they are.
@@ -98,6 +115,7 @@ class FileTokenizer : public TextTokenizer {
   std::int64_t size() const noexcept override { return tokenizer_.size(); }
   const std::string* token(std::int64_t id) const override { return tokenizer_.find_token(id); }
   std::optional<std::int64_t> id(std::string_view token) const override { return tokenizer_.id(token); }
+  std::int64_t bytes_of_byte() const noexcept override { return kNormalizing + kIds + std::max(kBpe, kUnigram); }
   std::string decode(std::span<const std::int64_t> ids) const override {
     return tokenizer_.decode({ids.begin(), ids.end()});
   }

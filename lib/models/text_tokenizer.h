@@ -40,6 +40,8 @@ class TextTokenizer {
   [[nodiscard]] virtual std::optional<std::int64_t> id(std::string_view token) const = 0;
   // Of ids of tokens.
   [[nodiscard]] virtual std::string decode(std::span<const std::int64_t> ids) const = 0;
+  // What append() works in at most for each byte of a text where no token must end.
+  [[nodiscard]] virtual std::int64_t bytes_of_byte() const noexcept = 0;
   // Null for another tokenizer.
   [[nodiscard]] virtual const Tokenizer* bert() const noexcept { return nullptr; }
 };

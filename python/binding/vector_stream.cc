@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kName = "embed_stream";
 constexpr std::size_t kTexts = 64;
-// A str of four bytes a character, its UTF-8, and that twice with what is in front of it and what it becomes.
+// Beside what the tokenizer works in: a str of four bytes a character, its UTF-8, and that twice with what is in front
+// of it and what it becomes.
 constexpr std::int64_t kCopies = 8;
 constexpr std::int64_t kLeastTextBytes = std::int64_t{1} << 16;
 // What an allocator keeps.
@@ -55,7 +56,8 @@ VectorStream::VectorStream(const models::TextEncoder& encoder, Engine& engine, n
   models::TextEncoder::CallBytes call;
   compute([&] { call = encoder_.call_bytes(engine_, encoder_.options().embed_max_length); });
   const std::int64_t result = 2 * encoder_.embed_width(options_) * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t fixed = call.one_text + result + kSpare, least = fixed + kCopies * kLeastTextBytes;
+  const std::int64_t copies = kCopies + call.text_byte;
+  const std::int64_t fixed = call.one_text + result + kSpare, least = fixed + copies * kLeastTextBytes;
   if (memory < least) {
     refuse_value(kName, "memory is " + std::to_string(memory) + ", expected at least " + std::to_string(least) +
                             " bytes for one text beside the model's weights");
@@ -64,7 +66,7 @@ VectorStream::VectorStream(const models::TextEncoder& encoder, Engine& engine, n
   const std::int64_t further = call.further_text + result;
   most_texts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(1 + (memory - least) / 4 / further, 1, kTexts));
   most_bytes_ =
-      static_cast<std::size_t>((memory - fixed - static_cast<std::int64_t>(most_texts_ - 1) * further) / kCopies);
+      static_cast<std::size_t>((memory - fixed - static_cast<std::int64_t>(most_texts_ - 1) * further) / copies);
 }
 
 bool VectorStream::read_text() {

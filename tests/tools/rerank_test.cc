@@ -98,7 +98,7 @@ TEST_F(Rerank, HoldsWhatMemorySays) {
   const std::string expected = read();
   EXPECT_EQ(std::count(expected.begin(), expected.end(), '\n'), 400);
   const std::int64_t before = run({"--text", "a", "--threads", "1"}).own_peak_bytes;
-  constexpr std::int64_t kMebibytes = 20, kNoise = 6;  // huge pages
+  constexpr std::int64_t kMebibytes = 40, kNoise = 6;  // huge pages
   const Finished finished = with({"--memory", std::to_string(kMebibytes) + "MiB"});
   ASSERT_EQ(finished.code, 0) << finished.error;
   EXPECT_EQ(read(), expected);

@@ -188,11 +188,12 @@ class HEADLIGHT_API TextEncoder {
   void reserve(Engine& engine, std::int64_t tokens) const;
 
   // What a call works in with one text of at most so many tokens, which it takes as reserve() does, and what it takes
-  // more with each further one, so long as few thousand tokens are all of them; beside the model's weights, the texts
-  // and the results. Throws as reserve().
+  // more with each further one, so long as few thousand tokens are all of them; and the tokenizer of a long text where
+  // no token must end, for each byte of it. Beside the model's weights, the texts and the results. Throws as reserve().
   struct CallBytes {
     std::int64_t one_text = 0;      // bytes
     std::int64_t further_text = 0;  // bytes
+    std::int64_t text_byte = 0;     // bytes
   };
   [[nodiscard]] CallBytes call_bytes(Engine& engine, std::int64_t tokens) const;
 

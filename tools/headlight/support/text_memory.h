@@ -31,6 +31,7 @@ class TextMemory {
 
   std::size_t texts_ = kTexts;
   std::size_t text_bytes_ = SIZE_MAX;
+  std::int64_t copies_ = 1;         // bytes for each byte of a text
   std::int64_t allowed_ = 0;        // what was said
   std::int64_t of_one_text_ = 0;    // of which a call with one text takes this
   std::int64_t of_more_texts_ = 0;  // and this at most with all
