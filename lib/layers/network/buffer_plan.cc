@@ -103,7 +103,7 @@ BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine,
     if (buffers_[buffer].is_narrow && type == NumberType::float32) continue;
     floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type));
   }
-  return lay_out(floats, tokens, list.rows_at_once(tokens, engine));
+  return lay_out(floats, tokens, list.most_rows_at_once(tokens, engine));
 }
 
 BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& training, NumberType activations,

@@ -68,9 +68,12 @@ template <class Function>
 void Graph::for_each_size(const OperationRange& some, bool is_run, const Engine& engine, const BatchShape& shape,
                           Function function) const {
   const std::int64_t tokens = shape.rows(), at_once = operations_.rows_at_once(tokens, engine);
+  const std::int64_t most = operations_.most_rows_at_once(tokens, engine);
   for (int number = some.first; number < some.end; ++number) {
-    function(operations_[number], is_run ? BatchShape{1, at_once} : shape);
-    if (is_run && at_once > 0 && tokens % at_once != 0) function(operations_[number], BatchShape{1, tokens % at_once});
+    function(operations_[number], is_run ? BatchShape{1, most} : shape);
+    if (!is_run || at_once == 0) continue;
+    if (at_once != most) function(operations_[number], BatchShape{1, at_once});
+    if (tokens % at_once != 0) function(operations_[number], BatchShape{1, tokens % at_once});
   }
 }
 

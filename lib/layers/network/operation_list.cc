@@ -146,4 +146,8 @@ std::int64_t OperationList::rows_at_once(std::int64_t rows, const Engine& engine
   return ops::gemm_rows_at_once(engine, rows, rows_at_once(rows));
 }
 
+std::int64_t OperationList::most_rows_at_once(std::int64_t rows, const Engine& engine) const noexcept {
+  return std::min(rows_at_once(rows), ops::gemm_most_rows_at_once(engine));
+}
+
 }  // namespace headlight::layers

@@ -59,8 +59,10 @@ class OperationList {
   // How many rows go through a run at once.
   [[nodiscard]] HEADLIGHT_INNER_API std::int64_t rows_at_once(std::int64_t tokens) const noexcept;
   // The same outside of training, of all rows that lie as one matrix: even pieces, of no more rows than the engine's
-  // workers multiply by all of a weight at once. Of fewer rows in all, no more.
+  // workers multiply by all of a weight at once.
   [[nodiscard]] std::int64_t rows_at_once(std::int64_t rows, const Engine& engine) const noexcept;
+  // The largest of these for so many rows or fewer: what memory must have room for.
+  [[nodiscard]] std::int64_t most_rows_at_once(std::int64_t rows, const Engine& engine) const noexcept;
 
  private:
   [[nodiscard]] Value& value_of(const Slice& slice) noexcept { return values_[static_cast<std::size_t>(slice.value)]; }

@@ -1,6 +1,7 @@
 #include "ops/gemm/split.h"
 
 #include <algorithm>
+#include <array>
 
 #include "ops/gemm/internal.h"
 #include "runtime/costs.h"
@@ -11,6 +12,8 @@ namespace {
 
 // Sixteen tiles of rows (144 on AVX-512): with 768 of K they take 432 KiB of the second-level cache, and a panel 144.
 constexpr std::int64_t kTilesPerBlock = 16;
+// Those whose products a model's weights are multiplied in.
+constexpr std::array kTypesOfPieces = {NumberType::float32, NumberType::bfloat16, NumberType::int8};
 // Of AMX's tiles, of 32 rows, four at least: with fewer B comes too often from the third-level cache. They are read
 // again for every 32 columns, and so shall take no more than 512 KiB of the second, where rows of C go through, too. Of
 // more than so many words of K a part is read at a time (kernels/gemm/amx_plan-inl.h).
@@ -56,15 +59,22 @@ bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock&
          !is_worth_a_copy;
 }
 
-std::int64_t gemm_rows_at_once(const Engine& engine, std::int64_t rows, std::int64_t most) noexcept {
-  std::int64_t of_worker = 0, tile = kRowsOfTileRegisters;
-  for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
+std::int64_t gemm_most_rows_at_once(const Engine& engine) noexcept {
+  std::int64_t of_worker = 0;
+  for (const NumberType type : kTypesOfPieces) {
     const kernels::GemmKernels& kernels = gemm_kernels(engine, type);
     of_worker = std::max(of_worker, kernels.tile_rows * tiles_per_block(kernels, 0));
-    tile = std::min(tile, std::int64_t{kernels.tile_rows});
   }
-  most = std::min(most, engine.threads() * of_worker);
+  return engine.threads() * of_worker;
+}
+
+std::int64_t gemm_rows_at_once(const Engine& engine, std::int64_t rows, std::int64_t most) noexcept {
+  most = std::min(most, gemm_most_rows_at_once(engine));
   if (rows <= most) return rows;
+  std::int64_t tile = kRowsOfTileRegisters;
+  for (const NumberType type : kTypesOfPieces) {
+    tile = std::min(tile, std::int64_t{gemm_kernels(engine, type).tile_rows});
+  }
   // Full pieces would leave a last one of a few rows, for which all of B is read again; so would rounding to larger
   // tiles, where pieces are many.
   return std::min(most, round_up(divide_up(rows, divide_up(rows, most)), tile));

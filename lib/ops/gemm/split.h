@@ -48,9 +48,10 @@ enum class PackB : std::uint8_t {
   by_block             // each block of rows packs a panel at a time: less memory, more work
 };
 
+// So many rows at most the workers together multiply by all columns of a B of float32, bfloat16 or int8 at once.
+[[nodiscard]] std::int64_t gemm_most_rows_at_once(const Engine& engine) noexcept;
 // How many of `rows` go through products at once: even pieces of whole tiles (the types' smallest), none of more than
-// `most` rows, nor of more than the workers together multiply by all columns of a B of float32, bfloat16 or int8 at
-// once.
+// `most` rows or those. It does not grow with `rows`: 145 may go in smaller pieces than 144.
 [[nodiscard]] std::int64_t gemm_rows_at_once(const Engine& engine, std::int64_t rows, std::int64_t most) noexcept;
 
 // Of `product` the sizes and the layout of B count; no pointer is looked at.
