@@ -132,7 +132,7 @@ TEST(ModelFolder, ConfigurationsThatCannotBe) {
     const char* says;
   } cases[] = {
       {"model_type", "\"electra\"", "config.json: model_type is 'electra', expected one of bert, distilbert"},
-      {"model_type", "\"t5\"", "config.json: model_type is 't5' (its scores have buckets of relative positions"},
+      {"model_type", "\"t5\"", "config.json: model_type is 't5' (it is an encoder and a decoder"},
       {"model_type", "7", "config.json: model_type is no text"},
       {"position_embedding_type", "\"relative_key\"", "position_embedding_type is 'relative_key', expected absolute"},
       {"is_decoder", "true", "is_decoder is true"},

@@ -1,5 +1,5 @@
-# Names that come out of a file, those of tensors, tokens and keys, are sorted in the libraries and never hashed: whoever writes the file could
-# choose names that share a hash, and a megabyte of them takes a table seconds.
+# Names that come out of a file, of tensors and of keys, are sorted in the libraries, and no hash table of the standard library holds them:
+# whoever writes the file could choose names that share a hash, and a megabyte of them takes such a table seconds.
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/lib/*.h ${SOURCE}/lib/*.cc ${SOURCE}/include/*.h)

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "tools/program.h"
 
@@ -17,6 +18,18 @@ TEST(Gguf, IsAModelOfTheProgram) {
   std::ofstream(folder / "broken.gguf") << "GGUF";
   expect_error(run_program({"embed", "--model", folder / "broken.gguf", "--text", "a"}),
                {"broken.gguf: the version has 4 bytes"});
+}
+
+TEST(Gguf, ShowsItsHeads) {
+  const std::string path = HEADLIGHT_SOURCE "/tests/golden/gguf_qwen3.gguf";
+  const ScratchFolder folder;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"heads", "--model", path, "--text", "a city"},
+        {"beams", "--model", path, "--text", "a city", "-o", folder / "beams.html"},
+        {"study", "precision", "--model", path, "--quick"}}) {
+    const Finished shown = run_program(command);
+    EXPECT_EQ(shown.code, 0) << command[0] << ": " << shown.error;
+  }
 }
 
 TEST(Gguf, BecomesAFolder) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNotRead{{
     {"deberta", "its scores have terms of relative positions, which are not built"},
     {"deberta-v2", "its scores have terms of relative positions, which are not built"},
-    {"t5", "its scores have buckets of relative positions, which are not built"},
+    {"t5", "it is an encoder and a decoder, of which neither is read"},
 }};
 
 }  // namespace

@@ -210,7 +210,8 @@ void add_beams(Command& program) {
     return command.add_option(option, value, help).type_name(type);
   };
   add("--model", arguments->model, "DIR",
-      "Folder with config.json, model.safetensors, vocab.txt; default: the demonstration model")
+      "Folder with config.json, model.safetensors, vocab.txt or tokenizer.json, or a GGUF file; default: the "
+      "demonstration model")
       .check(file_name());
   add_precision(command, arguments->precision);
   const Option text = add("--text", arguments->text, "TEXT", "The sentence");

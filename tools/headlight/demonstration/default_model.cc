@@ -1,6 +1,7 @@
 #include "tools/headlight/demonstration/default_model.h"
 
 #include "headlight/models/safetensors.h"
+#include "models/load_gguf.h"
 #include "models/model_folder.h"
 #include "models/sentence_modules.h"
 #include "tools/headlight/support/unknown_keys.h"
@@ -14,6 +15,7 @@ LoadedModel load(const std::string& folder, NumberType precision) {
   models::TextEncoder encoder =
       folder.empty() ? models::load(kDefaultModel, default_model_files(), options) : models::load(folder, options);
   program::warn_of_unknown_keys(encoder);
+  if (!folder.empty() && models::gguf_path(folder)) return {std::move(encoder), std::nullopt};
   std::vector<std::string> unknown;  // which the encoder has told
   const models::ModelFolder network = models::transformer_folder(files, models::read_modules(files, unknown));
   models::SafetensorsFile weights = network.safetensors(models::kWeightsFile);

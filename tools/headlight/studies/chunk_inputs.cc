@@ -79,7 +79,7 @@ ChunkSource inputs_of_model(Engine& engine, const std::string& folder, const std
   if (!model.has_network()) {
     throw models::FileError(folder, "has the model_type " + models::in_quotes(model.options().model_type) +
                                         ", expected one whose layers are BERT's (bert, distilbert, roberta, "
-                                        "xlm-roberta): others turn their queries and keys by positions");
+                                        "xlm-roberta, camembert)");
   }
   const std::vector<std::int64_t> ids = model.tokenize(file.empty() ? kText : content_of(file));
   const auto tokens = static_cast<std::int64_t>(ids.size());
