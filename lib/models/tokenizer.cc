@@ -145,9 +145,9 @@ class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::W
   bool take_text(std::string_view text) {
     if (state_.normalized.empty()) return text::split_words(text, state_.rules, state_.options.whole_words, *this);
     const std::size_t before = ids_.size();
-    for (std::size_t size = text::first_bytes(most_ - before, 0); state_.splits_at_cuts && size < text.size() / 4;
-         size *= 4) {
-      const std::size_t cut = text::find_cut(text, size, 2 * size);
+    for (std::size_t bytes = text::first_bytes(most_ - before, 0); state_.splits_at_cuts && bytes < text.size() / 4;
+         bytes *= 4) {
+      const std::size_t cut = text::find_cut(text, bytes, 2 * bytes);
       if (cut > 0 && !take_normalized(text.substr(0, cut))) return false;
       ids_.resize(before);
     }
