@@ -31,8 +31,9 @@ struct Arguments {
 // In one file, or in several.
 double weight_bytes(const std::string& path) {
   if (const auto file = models::gguf_path(path)) {
+    const models::GgufFile whole = models::GgufFile::whole(*file);
     double bytes = 0;
-    for (const models::GgufTensor& tensor : models::GgufFile::whole(*file).tensors()) {
+    for (const models::GgufTensor& tensor : whole.tensors()) {
       bytes += static_cast<double>(tensor.bytes.size());
     }
     return bytes;
