@@ -60,6 +60,7 @@ BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_
             .heads = whole.heads,
             .scratch = nullptr,
             .deltas = nullptr,
+            .distances = {},
             .narrow_sums = nullptr} {
   ops::set_scale(call_);
 }
