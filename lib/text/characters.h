@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace headlight::text {
@@ -30,9 +32,9 @@ namespace headlight::text {
 // What a function says of characters, looked up in a table below U+10000.
 class CharacterTable {
  public:
-  using Function = std::uint8_t (*)(char32_t);
-  explicit CharacterTable(Function function) : function_(function), table_(kEnd) {
-    for (char32_t character = 0; character < kEnd; ++character) table_[character] = function(character);
+  using Function = std::function<std::uint8_t(char32_t)>;
+  explicit CharacterTable(Function function) : function_(std::move(function)), table_(kEnd) {
+    for (char32_t character = 0; character < kEnd; ++character) table_[character] = function_(character);
   }
   [[nodiscard]] std::uint8_t operator()(char32_t character) const {
     return character < kEnd ? table_[character] : function_(character);

@@ -54,8 +54,6 @@ enum class AtCut : std::uint8_t { splits, passes, unknown };
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Once, before anything is split: makes the tables of what the part is by then.
-  virtual void prepare() {}
   // `space`: what normalizers make of that of the cut, " " or "\u2581".
   [[nodiscard]] virtual AtCut at_cut(std::string_view space) const = 0;
   // `piece` is not empty; empty pieces may come out of it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "headlight/models/errors.h"
 #include "text/bert_words.h"
 #include "text/byte_characters.h"
+#include "text/character_splitter.h"
 #include "text/characters.h"
 #include "text/cut.h"
 #include "text/pieces.h"
@@ -37,8 +39,6 @@ void split_matches(std::string_view text, bool first, SplitPattern match, PieceS
   }
 }
 
-// Of what splits at white space; U+2581 stays where it is.
-AtCut at_white_space(std::string_view space) { return space == kMetaspace ? AtCut::passes : AtCut::splits; }
 // Of what splits words from marks, as which U+2581 may join marks of the letter before it.
 AtCut at_spaces_alone(std::string_view space) { return space == kMetaspace ? AtCut::unknown : AtCut::splits; }
 
@@ -126,107 +126,6 @@ class MetaspaceSplitter final : public PreTokenizer {
   bool always_, prefixes_, splits_;
 };
 
-// At characters of some kind.
-class CharacterSplitter final : public PreTokenizer {
- public:
-  using Matches = bool (*)(char32_t);
-  using Cuts = AtCut (*)(std::string_view);
-  CharacterSplitter(Matches matches, Behavior behavior, Cuts cuts) : rules_{{matches, behavior, cuts}} {}
-
-  // Splits as this and then the other do; false, and nothing has changed, where one walk does not do that.
-  [[nodiscard]] bool join(const CharacterSplitter& other) {
-    if (!is_plain() || !other.is_plain()) return false;
-    for (const Rule& rule : other.rules_) {
-      // What matches a rule that was there is gone or alone already.
-      if (std::find(rules_.begin(), rules_.end(), rule) == rules_.end()) rules_.push_back(rule);
-    }
-    return true;
-  }
-  // Behind the last join, and before anything is split.
-  void prepare() override {
-    kinds_.resize(kTableEnd);
-    for (char32_t character = 0; character < kTableEnd; ++character) kinds_[character] = ask_rules(character);
-  }
-
-  [[nodiscard]] AtCut at_cut(std::string_view space) const override {
-    for (const Rule& rule : rules_) {
-      if (const AtCut found = rule.cuts(space); found != AtCut::passes) return found;
-    }
-    return AtCut::passes;
-  }
-  void split(std::string_view piece, bool first, Scratch&, PieceSink& out) const override {
-    if (!is_plain()) {
-      return split_characters(piece, first, rules_[0].behavior, out,
-                              [this](char32_t character) { return kind_of(character) != Kind::other; });
-    }
-    std::size_t given = 0;
-    const auto give = [&](std::size_t end) {
-      if (end > given) out.take(piece.substr(given, end - given), first && given == 0);
-      given = end;
-    };
-    for (std::size_t at = 0; at < piece.size();) {
-      const std::size_t begin = at;
-      const Kind kind = kind_of(next_code_point(piece, at));
-      if (kind == Kind::other) continue;
-      give(begin);
-      if (kind == Kind::removed) given = at;
-      give(at);
-    }
-    give(piece.size());
-  }
-
- private:
-  struct Rule {
-    Matches matches;
-    Behavior behavior;
-    Cuts cuts;
-    bool operator==(const Rule&) const = default;
-  };
-  enum class Kind : std::uint8_t { other, isolated, removed };
-
-  // Whether what matches goes or stands by itself, whatever is beside it.
-  [[nodiscard]] bool is_plain() const {
-    return std::all_of(rules_.begin(), rules_.end(), [](const Rule& rule) {
-      return rule.behavior == Behavior::isolated || rule.behavior == Behavior::removed;
-    });
-  }
-  // What goes for one rule is gone for all.
-  [[nodiscard]] Kind ask_rules(char32_t character) const {
-    Kind kind = Kind::other;
-    for (const Rule& rule : rules_) {
-      if (kind == Kind::removed || !rule.matches(character)) continue;
-      kind = rule.behavior == Behavior::removed ? Kind::removed : Kind::isolated;
-    }
-    return kind;
-  }
-  [[nodiscard]] Kind kind_of(char32_t character) const {
-    return character < kTableEnd ? kinds_[character] : ask_rules(character);
-  }
-
-  static constexpr char32_t kTableEnd = 0x10000;
-  std::vector<Rule> rules_;
-  std::vector<Kind> kinds_;  // by character
-};
-
-AtCut pass_cuts(std::string_view) { return AtCut::passes; }
-
-std::unique_ptr<PreTokenizer> read_digits(const JsonValue& part) {
-  expect_keys(part, {"individual_digits"});
-  const bool alone = needed_boolean(part, "individual_digits");
-  return std::make_unique<CharacterSplitter>(&is_number, alone ? Behavior::isolated : Behavior::contiguous, &pass_cuts);
-}
-
-std::unique_ptr<PreTokenizer> read_punctuation(const JsonValue& part) {
-  expect_keys(part, {"behavior"});
-  const Behavior behavior = part.contains("behavior") ? read_behavior(part, "behavior") : Behavior::isolated;
-  return std::make_unique<CharacterSplitter>(&is_punctuation, behavior, &pass_cuts);
-}
-
-std::unique_ptr<PreTokenizer> white_space_splitter() {
-  return std::make_unique<CharacterSplitter>([](char32_t character) { return is_white_space(character); },
-                                             Behavior::removed, &at_white_space);
-}
-
 // \w+|[^\w\s]+
 class WhitespaceSplitter final : public PreTokenizer {
  public:
@@ -299,24 +198,26 @@ class SplitSplitter final : public PreTokenizer {
   bool inverts_;
 };
 
-// What read_pre_tokenizer() reads, which prepare() has not been called for.
-std::unique_ptr<PreTokenizer> read_splitter(const JsonValue& part, bool keeps_bytes);
-
 class SequenceSplitter final : public PreTokenizer {
  public:
   SequenceSplitter(const JsonValue& part, bool keeps_bytes) {
     expect_keys(part, {"pretokenizers"});
     const std::vector<JsonValue> parts = needed_parts(part, "pretokenizers");
+    std::vector<CharacterRule> rules;  // for one walk
+    const auto add_rules = [&] {
+      if (!rules.empty()) parts_.push_back(std::make_unique<CharacterSplitter>(std::exchange(rules, {})));
+    };
     for (const JsonValue& one : parts) {
-      const bool last = &one == &parts.back();
-      auto next = read_splitter(one, keeps_bytes && last);
-      auto* const before = parts_.empty() ? nullptr : dynamic_cast<CharacterSplitter*>(parts_.back().get());
-      const auto* const behind = dynamic_cast<const CharacterSplitter*>(next.get());
-      if (before == nullptr || behind == nullptr || !before->join(*behind)) parts_.push_back(std::move(next));
+      if (const std::optional<CharacterRule> rule = read_character_rule(one)) {
+        if (!rules.empty() && !(rules.back().is_plain() && rule->is_plain())) add_rules();
+        // What matches a rule that was there is gone or alone already.
+        if (std::find(rules.begin(), rules.end(), *rule) == rules.end()) rules.push_back(*rule);
+        continue;
+      }
+      add_rules();
+      parts_.push_back(read_pre_tokenizer(one, keeps_bytes && &one == &parts.back()));
     }
-  }
-  void prepare() override {
-    for (const auto& part : parts_) part->prepare();
+    add_rules();
   }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
     for (const auto& part : parts_) {
@@ -351,23 +252,6 @@ class SequenceSplitter final : public PreTokenizer {
   std::vector<std::unique_ptr<PreTokenizer>> parts_;
 };
 
-std::unique_ptr<PreTokenizer> read_splitter(const JsonValue& part, bool keeps_bytes) {
-  const std::string type = type_of(part);
-  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keeps_bytes);
-  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keeps_bytes);
-  if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
-  if (type == "Digits") return read_digits(part);
-  if (type == "Punctuation") return read_punctuation(part);
-  if (type == "Split") return std::make_unique<SplitSplitter>(part);
-  if (type == "BertPreTokenizer" || type == "Whitespace" || type == "WhitespaceSplit") {
-    expect_keys(part, {});
-    if (type == "BertPreTokenizer") return std::make_unique<BertSplitter>();
-    if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>();
-    return white_space_splitter();
-  }
-  part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");
-}
-
 }  // namespace
 
 AtCut BertSplitter::at_cut(std::string_view space) const { return at_white_space(space); }
@@ -392,9 +276,20 @@ void BertSplitter::split(std::string_view piece, bool first, Scratch&, PieceSink
 }
 
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes) {
-  auto read = read_splitter(part, keep_bytes);
-  read->prepare();
-  return read;
+  if (const std::optional<CharacterRule> rule = read_character_rule(part)) {
+    return std::make_unique<CharacterSplitter>(std::vector{*rule});
+  }
+  const std::string type = type_of(part);
+  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes);
+  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes);
+  if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
+  if (type == "Split") return std::make_unique<SplitSplitter>(part);
+  if (type == "BertPreTokenizer" || type == "Whitespace") {
+    expect_keys(part, {});
+    if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>();
+    return std::make_unique<BertSplitter>();
+  }
+  part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");
 }
 
 bool ends_with_byte_level(const JsonValue& part) {
