@@ -16,11 +16,9 @@ namespace headlight::python {
 namespace {
 
 constexpr const char* kName = "embed_stream";
-constexpr std::size_t kTexts = 64;
 // Beside what the tokenizer works in: a str of four bytes a character, its UTF-8, and that twice with what is in front
 // of it and what it becomes.
 constexpr std::int64_t kCopies = 8;
-constexpr std::int64_t kLeastTextBytes = std::int64_t{1} << 16;
 // What an allocator keeps.
 constexpr std::int64_t kSpare = std::int64_t{2} << 20;
 
@@ -56,17 +54,12 @@ VectorStream::VectorStream(const models::TextEncoder& encoder, Engine& engine, n
   models::TextEncoder::CallBytes call;
   compute([&] { call = encoder_.call_bytes(engine_, encoder_.options().embed_max_length); });
   const std::int64_t result = 2 * encoder_.embed_width(options_) * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t copies = kCopies + call.text_byte;
-  const std::int64_t fixed = call.one_text + result + kSpare, least = fixed + copies * kLeastTextBytes;
-  if (memory < least) {
-    refuse_value(kName, "memory is " + std::to_string(memory) + ", expected at least " + std::to_string(least) +
-                            " bytes for one text beside the model's weights");
+  const models::TextBudget budget(call, {.copies = kCopies, .result = result, .spare = kSpare});
+  if (memory < budget.least()) {
+    refuse_value(kName, "memory is " + std::to_string(memory) + ", expected at least " +
+                            std::to_string(budget.least()) + " bytes for one text beside the model's weights");
   }
-  // A quarter of what is left at most for more texts at a time, the rest for long ones.
-  const std::int64_t further = call.further_text + result;
-  most_texts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(1 + (memory - least) / 4 / further, 1, kTexts));
-  most_bytes_ =
-      static_cast<std::size_t>((memory - fixed - static_cast<std::int64_t>(most_texts_ - 1) * further) / copies);
+  share_ = budget.share(memory);
 }
 
 bool VectorStream::read_text() {
@@ -83,9 +76,9 @@ bool VectorStream::read_text() {
   if (!one.is_valid()) return false;
   const std::string name = "texts[" + std::to_string(read_++) + "]";
   const std::string_view words = text(kName, name.c_str(), one);
-  if (words.size() > most_bytes_) {
+  if (words.size() > share_.text_bytes) {
     refusal_ = name + " has " + std::to_string(words.size()) + " bytes, more than memory " + std::to_string(memory_) +
-               " has room for, expected at most " + std::to_string(most_bytes_);
+               " has room for, expected at most " + std::to_string(share_.text_bytes);
     return waits_ = true;
   }
   waiting_ = words;
@@ -97,9 +90,9 @@ void VectorStream::read_block() {
   given_rows_ = 0;
   std::vector<std::string> texts;
   std::size_t bytes = 0;
-  while (texts.size() < most_texts_ && read_text()) {
+  while (texts.size() < share_.texts && read_text()) {
     // Texts before one that is refused are given first.
-    if (!texts.empty() && (!refusal_.empty() || bytes + waiting_.size() > most_bytes_)) break;
+    if (!texts.empty() && (!refusal_.empty() || bytes + waiting_.size() > share_.text_bytes)) break;
     if (!refusal_.empty()) refuse_value(kName, refusal_);
     bytes += waiting_.size();
     texts.push_back(std::move(waiting_));
@@ -109,7 +102,6 @@ void VectorStream::read_block() {
   Tensor<float, 2> vectors({static_cast<std::int64_t>(texts.size()), encoder_.embed_width(options_)});
   compute([&] { encoder_.embed(engine_, texts, vectors, options_); });
   vectors_ = std::move(vectors);
-  given_rows_ = 0;
 }
 
 nb::object VectorStream::next() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headlight/engine.h"
+#include "headlight/models/text_budget.h"
 #include "headlight/models/text_encoder.h"
 #include "values.h"
 
@@ -40,7 +41,7 @@ class VectorStream {
   Items items_;
   models::EmbedOptions options_;
   std::int64_t memory_;
-  std::size_t most_texts_ = 1, most_bytes_ = 0;
+  models::TextBudget::Share share_;  // of a block
   bool is_one_text_, ended_ = false;
 
   std::string waiting_;  // the text that comes next, where a block had no room for it

@@ -6,5 +6,6 @@
 #include "headlight/models/gguf.h"
 #include "headlight/models/npy.h"
 #include "headlight/models/safetensors.h"
+#include "headlight/models/text_budget.h"
 #include "headlight/models/text_encoder.h"
 #include "headlight/models/tokenizer.h"

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "headlight/models/text_budget.h"
 #include "headlight/models/text_encoder.h"
 
 namespace headlight::program {
@@ -20,21 +22,16 @@ class TextMemory {
   TextMemory(std::int64_t bytes, const models::TextEncoder::CallBytes& call, std::int64_t result);
 
   // Texts of a call, at most.
-  [[nodiscard]] std::size_t texts() const noexcept { return texts_; }
+  [[nodiscard]] std::size_t texts() const noexcept { return share_.texts; }
   // Bytes of the texts of a call together, and so of one.
-  [[nodiscard]] std::size_t text_bytes() const noexcept { return text_bytes_; }
+  [[nodiscard]] std::size_t text_bytes() const noexcept { return share_.text_bytes; }
   // Throws models::FileError for line `number` of `name`, whose text has more of them.
   [[noreturn]] void fail_by_size(const std::string& name, std::size_t number, std::size_t size) const;
 
  private:
-  static constexpr std::size_t kTexts = 64;
-
-  std::size_t texts_ = kTexts;
-  std::size_t text_bytes_ = SIZE_MAX;
-  std::int64_t copies_ = 1;         // bytes for each byte of a text
-  std::int64_t allowed_ = 0;        // what was said
-  std::int64_t of_one_text_ = 0;    // of which a call with one text takes this
-  std::int64_t of_more_texts_ = 0;  // and this at most with all
+  std::optional<models::TextBudget> budget_;
+  models::TextBudget::Share share_{models::TextBudget::kTexts, SIZE_MAX};
+  std::int64_t allowed_ = 0;  // what was said
 };
 
 }  // namespace headlight::program
