@@ -124,11 +124,6 @@ TEST_P(DecoderLayerPartsTest, Backward) {
         Tensor<float, 3> in3(x.shape()), expected(x.shape()), g(x.shape()), h(x.shape());
         const AttentionOptions causal = {.causal = Causal::top_left};
         const View<float, 3> memory_gradient = is_wanted ? expected_to_memory.view : View<float, 3>();
-        const auto back = [&](LayerNorm& norm, const Tensor<float, 3>& of, View<const float, 3> from, View<float, 3> to,
-                              View<const float, 3> residual = {}) {
-          norm.backward(engine, rows<const float>(of), rows<const float>(from), rows<float>(to),
-                        residual ? rows<const float>(residual) : View<const float, 2>());
-        };
         if (made.norm == Norm::post) {
           parts.self.forward(engine, x, x, x, sum1, of_self, {}, causal, x);
           normalize(engine, parts.norm1, sum1, in2);
@@ -136,12 +131,12 @@ TEST_P(DecoderLayerPartsTest, Backward) {
           normalize(engine, parts.norm2, sum2, in3);
           parts.feed_forward.forward(engine, in3, sum3, of_rows, {}, in3);
           normalize(engine, parts.norm3, sum3, expected);
-          back(parts.norm3, sum3, by, g);
+          normalize_backward(engine, parts.norm3, sum3, by, g);
           parts.feed_forward.backward(engine, in3, of_rows, g, g, g);
-          back(parts.norm2, sum2, g, g);
+          normalize_backward(engine, parts.norm2, sum2, g, g);
           parts.recall.backward(engine, in2, memory, memory, of_recall, g,
                                 {.query = h, .key = memory_gradient, .residual = g, .accumulate_key_and_value = true});
-          back(parts.norm1, sum1, h, h);
+          normalize_backward(engine, parts.norm1, sum1, h, h);
           parts.self.backward(engine, x, x, x, of_self, h, {.query = g, .residual = h});
         } else {
           normalize(engine, parts.norm1, x, in1);
@@ -151,12 +146,12 @@ TEST_P(DecoderLayerPartsTest, Backward) {
           normalize(engine, parts.norm3, sum2, in3);
           parts.feed_forward.forward(engine, in3, expected, of_rows, {}, sum2);
           parts.feed_forward.backward(engine, in3, of_rows, by, g);
-          back(parts.norm3, sum2, g, g, by);
+          normalize_backward(engine, parts.norm3, sum2, g, g, by);
           parts.recall.backward(engine, in2, memory, memory, of_recall, g,
                                 {.query = h, .key = memory_gradient, .accumulate_key_and_value = true});
-          back(parts.norm2, sum1, h, h, g);
+          normalize_backward(engine, parts.norm2, sum1, h, h, g);
           parts.self.backward(engine, in1, in1, in1, of_self, h, {.query = g});
-          back(parts.norm1, x, g, g, h);
+          normalize_backward(engine, parts.norm1, x, g, g, h);
         }
         EXPECT_TRUE(same_bits(y, expected)) << apart;
         EXPECT_TRUE(same_bits(x_gradient, g)) << apart;

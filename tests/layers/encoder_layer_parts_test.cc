@@ -113,9 +113,9 @@ TEST_P(EncoderLayerPartsTest, Backward) {
         normalize(engine, parts.norm1, sum, between);
         feed_forward.forward(engine, between, inner, of_rows, {}, between);
         normalize(engine, parts.norm2, inner, expected);
-        parts.norm2.backward(engine, rows<const float>(inner), rows<const float>(by), rows<float>(gradient));
+        normalize_backward(engine, parts.norm2, inner, by, gradient);
         feed_forward.backward(engine, between, of_rows, gradient, gradient, gradient);
-        parts.norm1.backward(engine, rows<const float>(sum), rows<const float>(gradient), rows<float>(gradient));
+        normalize_backward(engine, parts.norm1, sum, gradient, gradient);
         attention.backward(engine, x, x, x, of_attention, gradient, {.query = expected_gradient, .residual = gradient});
       } else {
         normalize(engine, parts.norm1, x, inner);
@@ -123,11 +123,9 @@ TEST_P(EncoderLayerPartsTest, Backward) {
         normalize(engine, parts.norm2, sum, between);
         feed_forward.forward(engine, between, expected, of_rows, {}, sum);
         feed_forward.backward(engine, between, of_rows, by, gradient);
-        parts.norm2.backward(engine, rows<const float>(sum), rows<const float>(gradient), rows<float>(gradient),
-                             rows<const float>(by));
+        normalize_backward(engine, parts.norm2, sum, gradient, gradient, by);
         attention.backward(engine, inner, inner, inner, of_attention, gradient, {.query = expected_gradient});
-        parts.norm1.backward(engine, rows<const float>(x), rows<const float>(expected_gradient),
-                             rows<float>(expected_gradient), rows<const float>(gradient));
+        normalize_backward(engine, parts.norm1, x, expected_gradient, expected_gradient, gradient);
       }
       EXPECT_TRUE(same_bits(y, expected));
       EXPECT_TRUE(same_bits(x_gradient, expected_gradient));

@@ -45,6 +45,13 @@ View<T, 2> rows(const View<T, 3>& x) {
   return {x.data, {x.extent(0) * x.extent(1), x.extent(2)}, {x.stride(1), 1}};
 }
 
+// From the gradient of what a norm made of x, that of x, to which a residual is added where there is one.
+inline void normalize_backward(Engine& engine, LayerNorm& norm, View<const float, 3> x, View<const float, 3> y_gradient,
+                               View<float, 3> x_gradient, View<const float, 3> residual = {}) {
+  norm.backward(engine, rows(x), rows(y_gradient), rows(x_gradient),
+                residual ? rows(residual) : View<const float, 2>());
+}
+
 inline MultiHeadAttention attention_of(const TransformerLayerOptions& options) {
   return MultiHeadAttention(
       {.width = options.width, .heads = options.heads, .bias = options.bias, .merge = options.merge});

@@ -6,13 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HEADLIGHT_SANITIZER_ALLOCATES 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define HEADLIGHT_SANITIZER_ALLOCATES 1
-#endif
-#endif
+#include "support/sanitizer_allocator.h"
 
 namespace {
 // Constant-initialised: the first malloc comes long before any constructor of ours.

@@ -1,5 +1,4 @@
 // MPNet: BERT with RoBERTa's positions and a bias of scores by the distance between tokens. (Song et al. 2020)
-#include "headlight/models/errors.h"
 #include "models/families/tables.h"
 
 namespace headlight::models {
