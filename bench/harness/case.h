@@ -46,6 +46,9 @@ struct Work {
   std::vector<Peer> peers{};
   // Figures that are not times: {"bytes", 700000}.
   std::vector<std::pair<std::string, double>> facts{};
+  // What takes turns with it, as peers do, and is no peer; and figures that this found out, asked for at the end.
+  std::vector<std::function<void()>> beside{};
+  std::function<std::vector<std::pair<std::string, double>>()> found{};
 };
 
 struct CaseContext {

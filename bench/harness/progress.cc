@@ -61,6 +61,9 @@ void Progress::ReportRuns(const std::vector<Run>& runs) {
     add("bytes", "%.0f bytes", 1);
     add("busy_share", "%.2f %% of a core", 100);
     for (const auto& [counter, value] : run.counters) {
+      if (counter.starts_with("share|")) line += "  " + text("%.1f %% ", value * 100) + counter.substr(6);
+    }
+    for (const auto& [counter, value] : run.counters) {
       if (!counter.starts_with("peer|") || !counter.ends_with("|ratio")) continue;
       const std::size_t end = counter.find('|', 5);
       line += "  " + text("%.2fx ", 1 / value.value) + counter.substr(5, end - 5);

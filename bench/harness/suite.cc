@@ -50,9 +50,13 @@ Counters measure(const Work& work, const Engine& engine, const Options& options)
   }
   std::vector<std::function<void()>> others;
   for (const Peer& peer : work.peers) others.push_back(peer.run);
+  others.insert(others.end(), work.beside.begin(), work.beside.end());
   const OtherLoad other_load;
   const PairedTimes times = measure_paired(work.run, others, yardsticks, sampling);
   Counters counters = counters_of(work, times, {true, read.has_value()});
+  if (work.found) {
+    for (const auto& [name, value] : work.found()) counters[name] = value;
+  }
   if (const double disturbed = other_load.share(); disturbed > 0.05) counters["disturbed"] = disturbed;
   return counters;
 }
