@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kRowShards = "RowShards";
 // Elements that a task moves at a time.
-constexpr std::int64_t kRun = 2048;
+constexpr std::int64_t kElementsOfATask = 2048;
 
 void check_lengths(const RowShardsOptions& options) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
@@ -143,12 +143,12 @@ void RowShards::keep(Engine& engine, std::int64_t shard, std::span<float> gradie
   float* const from = gradient.data();
   float* const to = kept(shard).subspan(place->first + at).data();
   const auto elements = static_cast<std::int64_t>(gradient.size());
-  const std::int64_t tasks = divide_up(elements, kRun);
+  const std::int64_t tasks = divide_up(elements, kElementsOfATask);
   const double nanoseconds = runtime::costs::kOptimizer * static_cast<double>(elements);
   runtime::parallel_for(engine, tasks, runtime::workers_for(engine, tasks, nanoseconds), [=](std::int64_t task, int) {
-    const std::int64_t end = std::min((task + 1) * kRun, elements);
-    for (std::int64_t e = task * kRun; e < end; ++e) to[e] += from[e];
-    std::fill(from + task * kRun, from + end, 0.0f);
+    const std::int64_t end = std::min((task + 1) * kElementsOfATask, elements);
+    for (std::int64_t e = task * kElementsOfATask; e < end; ++e) to[e] += from[e];
+    std::fill(from + task * kElementsOfATask, from + end, 0.0f);
   });
 }
 

@@ -7,10 +7,6 @@ endfunction()
 
 set(prefix ${WORK}/installed)
 set(folder ${WORK}/${WAY}_${KIND})
-# A compiler's cache knows headers by their paths from the folder of a build: what it is to find there is built as deep as BUILD.
-if(WAY STREQUAL "add_subdirectory" AND LAUNCHER)
-  set(folder ${BUILD}-inside-a-project)
-endif()
 file(REMOVE_RECURSE ${folder})
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -B ${folder} -S)
@@ -83,15 +79,13 @@ elseif(WAY STREQUAL "models_alone")
   run(${folder}/alone)
 
 elseif(WAY STREQUAL "add_subdirectory")
-  # The cheapest engine there is: one instruction set, no models. A compiler's cache already holds what has the flags of this build.
-  set(cached)
-  if(LAUNCHER)
-    set(cached -DCMAKE_BUILD_TYPE=${CONFIG} -DHEADLIGHT_WERROR=${WERROR})
-  endif()
-  run(${configure} ${CMAKE_CURRENT_LIST_DIR}/add_subdirectory -DHEADLIGHT_SOURCE=${SOURCE} -DHEADLIGHT_SIMD=${SIMD}
-    -DHEADLIGHT_MODELS=OFF -DHEADLIGHT_ISAS=scalar ${cached})
-  run(${CMAKE_COMMAND} --build ${folder} --target consumer)
+  # The cheapest engine there is: one instruction set, one type of numbers, no models, not optimised. No compiler's cache holds any of it.
+  run(${configure} ${CMAKE_CURRENT_LIST_DIR}/add_subdirectory -DCMAKE_CXX_COMPILER_LAUNCHER= -DHEADLIGHT_SOURCE=${SOURCE} -DHEADLIGHT_SIMD=${SIMD}
+    -DHEADLIGHT_MODELS=OFF -DHEADLIGHT_ISAS=scalar -DHEADLIGHT_TYPES=float32 -DHEADLIGHT_PRECOMPILED_HEADERS=ON
+    -DHEADLIGHT_WERROR=${WERROR} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
+  run(${CMAKE_COMMAND} --build ${folder} --target consumer types headlight_shared)
   run(${folder}/consumer)
+  run(${folder}/types --gtest_brief=1)
 
 else()
   message(FATAL_ERROR "WAY is '${WAY}'")

@@ -11,13 +11,13 @@
 namespace headlight {
 namespace {
 
-constexpr std::string_view kName = "attention";
+constexpr std::string_view kAttentionName = "attention";
 
 }  // namespace
 
 void attention(Engine& engine, View<const float, 4> query, View<const float, 4> key, View<const float, 4> value,
                View<float, 4> out, const AttentionOptions& options) {
-  const ops::AttentionSizes sizes = ops::check_attention(kName, query, key, value, out, options);
+  const ops::AttentionSizes sizes = ops::check_attention(kAttentionName, query, key, value, out, options);
   if (ops::writes_nothing(out, options)) return;
   if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
   float anywhere;
@@ -26,9 +26,10 @@ void attention(Engine& engine, View<const float, 4> query, View<const float, 4> 
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale)) {
-    return ops::attend_short(engine, kName, {query, {key, value}, out, options, sizes, kernels, scale.exponent_scale});
+    return ops::attend_short(engine, kAttentionName,
+                             {query, {key, value}, out, options, sizes, kernels, scale.exponent_scale});
   }
-  ops::attend(engine, kName, {query, key, value, out}, options, sizes, kernels, scale);
+  ops::attend(engine, kAttentionName, {query, key, value, out}, options, sizes, kernels, scale);
 }
 
 }  // namespace headlight

@@ -17,7 +17,7 @@
 namespace headlight {
 namespace {
 
-constexpr std::string_view kName = "merge_attention";
+constexpr std::string_view kMergeName = "merge_attention";
 // Rows between two looks whether the call shall end.
 constexpr std::int64_t kRowsOfQuestion = 256;
 // The log-sum-exp of a row without keys.
@@ -35,26 +35,26 @@ std::array<std::int64_t, 3> rows_of(const MutableTypedView<4>& out) noexcept {
 void check_part(const AttentionPart& part, std::size_t index, const MutableTypedView<4>& out,
                 const View<float, 3>& log_sum_exp, const Extents& extents) {
   const ops::EntryName part_out_name("parts", index, "out"), part_rows_name("parts", index, "log_sum_exp");
-  ops::check_widened_type(kName, part_out_name, part.out.type);
-  const ops::Extent part_out = ops::check_view(kName, part_out_name, part.out);
-  const ops::Extent part_rows = ops::check_view(kName, part_rows_name, part.log_sum_exp);
-  ops::check_shape(kName, part_out_name, part.out.shape, out.shape, "the shape of out");
-  ops::check_shape(kName, part_rows_name, part.log_sum_exp.shape, rows_of(out), "[B, Hq, Lq]");
-  ops::check_same_or_disjoint(kName, "out", out, extents.out, part_out_name, part.out, part_out);
-  ops::check_disjoint(kName, "out", extents.out, part_rows_name, part_rows);
+  ops::check_widened_type(kMergeName, part_out_name, part.out.type);
+  const ops::Extent part_out = ops::check_view(kMergeName, part_out_name, part.out);
+  const ops::Extent part_rows = ops::check_view(kMergeName, part_rows_name, part.log_sum_exp);
+  ops::check_shape(kMergeName, part_out_name, part.out.shape, out.shape, "the shape of out");
+  ops::check_shape(kMergeName, part_rows_name, part.log_sum_exp.shape, rows_of(out), "[B, Hq, Lq]");
+  ops::check_same_or_disjoint(kMergeName, "out", out, extents.out, part_out_name, part.out, part_out);
+  ops::check_disjoint(kMergeName, "out", extents.out, part_rows_name, part_rows);
   if (!log_sum_exp) return;
-  ops::check_same_or_disjoint(kName, "log_sum_exp", log_sum_exp, extents.log_sum_exp, part_rows_name, part.log_sum_exp,
-                              part_rows);
-  ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, part_out_name, part_out);
+  ops::check_same_or_disjoint(kMergeName, "log_sum_exp", log_sum_exp, extents.log_sum_exp, part_rows_name,
+                              part.log_sum_exp, part_rows);
+  ops::check_disjoint(kMergeName, "log_sum_exp", extents.log_sum_exp, part_out_name, part_out);
 }
 
 void check(std::span<const AttentionPart> parts, const MutableTypedView<4>& out, const View<float, 3>& log_sum_exp) {
-  if (parts.empty()) ops::fail(kName, "parts is empty, expected at least one");
-  ops::check_widened_type(kName, "out", out.type);
-  Extents extents{ops::check_output(kName, "out", out), {}};
+  if (parts.empty()) ops::fail(kMergeName, "parts is empty, expected at least one");
+  ops::check_widened_type(kMergeName, "out", out.type);
+  Extents extents{ops::check_output(kMergeName, "out", out), {}};
   if (log_sum_exp) {
-    extents.log_sum_exp = ops::check_output(kName, "log_sum_exp", log_sum_exp, rows_of(out), "[B, Hq, Lq]");
-    ops::check_disjoint(kName, "log_sum_exp", extents.log_sum_exp, "out", extents.out);
+    extents.log_sum_exp = ops::check_output(kMergeName, "log_sum_exp", log_sum_exp, rows_of(out), "[B, Hq, Lq]");
+    ops::check_disjoint(kMergeName, "log_sum_exp", extents.log_sum_exp, "out", extents.out);
   }
   for (std::size_t p = 0; p < parts.size(); ++p) check_part(parts[p], p, out, log_sum_exp, extents);
 }
@@ -116,7 +116,7 @@ void merge_attention(Engine& engine, std::span<const AttentionPart> parts, const
                       std::ranges::any_of(parts, [](const AttentionPart& part) { return is_narrow(part.out.type); });
   const std::int64_t columns = out.extent(3);
   const auto wide_rows = plan.for_worker<float>(narrow ? count + 1 : 0, columns);
-  const runtime::Scratch memory(engine, plan.bytes(), kName);
+  const runtime::Scratch memory(engine, plan.bytes(), kMergeName);
   runtime::parallel_for(engine, plan.workers, plan.workers, [&](std::int64_t run, int worker) {
     const WideRows wide(kernels::convert_kernels(engine.isa()), plan.in(memory.data(), worker, wide_rows), columns);
     const float** const part_rows = plan.in(memory.data(), worker, places);

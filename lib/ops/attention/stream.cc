@@ -18,11 +18,11 @@
 namespace headlight {
 namespace {
 
-constexpr std::string_view kName = "AttentionStream";
+constexpr std::string_view kStreamName = "AttentionStream";
 
 void check_options(const AttentionOptions& options) {
   const auto refuse = [](bool given, const char* what) {
-    if (given) ops::fail(kName, "options.", what, " is given, expected none: keys have no end yet");
+    if (given) ops::fail(kStreamName, "options.", what, " is given, expected none: keys have no end yet");
   };
   if (!options.query_start) {
     refuse(options.causal == Causal::bottom_right, "causal = bottom_right without query_start");
@@ -36,24 +36,24 @@ void check_options(const AttentionOptions& options) {
   refuse(options.probabilities.per_head || options.probabilities.averaged, "probabilities");
   refuse(!options.probabilities.rows.empty(), "probabilities.rows");
   refuse(static_cast<bool>(options.scores), "scores");
-  if (options.log_sum_exp) ops::fail(kName, "options.log_sum_exp is given, expected none: it is finish()'s");
+  if (options.log_sum_exp) ops::fail(kStreamName, "options.log_sum_exp is given, expected none: it is finish()'s");
 }
 
 ops::AttentionSizes sizes_of(const View<const float, 4>& query, std::int64_t key_value_heads, std::int64_t value_dim,
                              const AttentionOptions& options) {
   for (const auto& [what, count] : {std::pair{"key_value_heads", key_value_heads}, {"value_dim", value_dim}}) {
-    if (count < 0) ops::fail(kName, what, " is ", count, ", expected at least 0");
+    if (count < 0) ops::fail(kStreamName, what, " is ", count, ", expected at least 0");
   }
   // No keys and no columns: what is left to check are the query and the options.
   const View<const float, 4> key(nullptr, {query.extent(0), 0, key_value_heads, query.extent(3)});
   const View<const float, 4> value(nullptr, {query.extent(0), 0, key_value_heads, 0});
   const View<float, 4> out(nullptr, {query.extent(0), query.extent(1), query.extent(2), 0});
-  ops::AttentionSizes sizes = ops::check_attention(kName, query, key, value, out, options);
+  ops::AttentionSizes sizes = ops::check_attention(kStreamName, query, key, value, out, options);
   // Two blocks of keys, as plans distinguish one alone.
   sizes.value_dim = value_dim;
   sizes.key_length = 2 * ops::attention_key_block(sizes);
-  return ops::check_attention_shape(kName, {sizes.batch, sizes.query_length, sizes.key_length, sizes.query_heads,
-                                            sizes.key_value_heads, sizes.head_dim, sizes.value_dim});
+  return ops::check_attention_shape(kStreamName, {sizes.batch, sizes.query_length, sizes.key_length, sizes.query_heads,
+                                                  sizes.key_value_heads, sizes.head_dim, sizes.value_dim});
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ struct AttentionStream::State {
   }
 
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values) {
-    const runtime::Scratch scratch(*engine, call.plan.bytes(), kName);
+    const runtime::Scratch scratch(*engine, call.plan.bytes(), kStreamName);
     attend(some_keys, some_values, scratch.data());
   }
   void attend(const View<const float, 4>& some_keys, const View<const float, 4>& some_values,
@@ -161,8 +161,8 @@ void copy_keys(const View<const float, 4>& from, Tensor<float, 4>& to, std::int6
 // What such a call goes on with.
 template <class State>
 State& state_to(State* state, const char* call) {
-  if (state == nullptr) ops::fail(kName, call, " after the stream was moved from");
-  if (state->ended) ops::fail(kName, call, " after finish()");
+  if (state == nullptr) ops::fail(kStreamName, call, " after the stream was moved from");
+  if (state->ended) ops::fail(kStreamName, call, " after finish()");
   return *state;
 }
 
@@ -188,18 +188,18 @@ std::size_t AttentionStream::bytes() const noexcept {
 void AttentionStream::append(View<const float, 4> key, View<const float, 4> value) {
   State& state = state_to(state_.get(), "append()");
   const ops::AttentionSizes& sizes = state.call.sizes;
-  ops::check_view(kName, "key", key);
-  ops::check_view(kName, "value", value);
+  ops::check_view(kStreamName, "key", key);
+  ops::check_view(kStreamName, "value", value);
   const std::int64_t count = key.extent(1);
   const std::array<std::int64_t, 4> keys = {sizes.batch, -1, sizes.key_value_heads, sizes.head_dim};
   const std::array<std::int64_t, 4> values = {sizes.batch, count, sizes.key_value_heads, sizes.value_dim};
-  ops::check_shape(kName, "key", key.shape, keys, "[B, n, Hkv, Dqk]");
-  ops::check_shape(kName, "value", value.shape, values, "[B, n, Hkv, Dv]");
+  ops::check_shape(kStreamName, "key", key.shape, keys, "[B, n, Hkv, Dqk]");
+  ops::check_shape(kStreamName, "value", value.shape, values, "[B, n, Hkv, Dv]");
 
   std::int64_t all = 0;
   if (__builtin_add_overflow(state.keys(), count, &all)) all = std::numeric_limits<std::int64_t>::max();
-  static_cast<void>(ops::check_attention_shape(kName, {sizes.batch, sizes.query_length, all, sizes.query_heads,
-                                                       sizes.key_value_heads, sizes.head_dim, sizes.value_dim}));
+  static_cast<void>(ops::check_attention_shape(kStreamName, {sizes.batch, sizes.query_length, all, sizes.query_heads,
+                                                             sizes.key_value_heads, sizes.head_dim, sizes.value_dim}));
   ops::lay_empty_views(state.anywhere, key, value);
   const std::int64_t seen = std::clamp<std::int64_t>(state.end_of_seen() - state.keys(), 0, count);
   state.take_in(key, value, seen);
@@ -210,7 +210,7 @@ void AttentionStream::State::take_in(const View<const float, 4>& some_keys, cons
                                      std::int64_t count) {
   const std::int64_t block = call.plan.key_block;
   const bool fills_a_block = waiting + count >= block;
-  const runtime::Scratch scratch(*engine, fills_a_block ? call.plan.bytes() : 0, kName);
+  const runtime::Scratch scratch(*engine, fills_a_block ? call.plan.bytes() : 0, kStreamName);
   for (std::int64_t taken = 0; taken < count;) {
     if (waiting == 0 && count - taken >= block) {
       attend(some_of(some_keys, taken, block), some_of(some_values, taken, block), scratch.data());
@@ -232,15 +232,15 @@ void AttentionStream::finish(View<float, 4> out, View<float, 3> log_sum_exp) {
   State& state = state_to(state_.get(), "finish()");
   const ops::AttentionSizes& sizes = state.call.sizes;
   const std::array<std::int64_t, 4> shape = {sizes.batch, sizes.query_length, sizes.query_heads, sizes.value_dim};
-  const ops::Extent extent = ops::check_output(kName, "out", out, shape, "[B, Lq, Hq, Dv]");
-  const ops::Extent query_extent = ops::check_view(kName, "query", state.call.query);
+  const ops::Extent extent = ops::check_output(kStreamName, "out", out, shape, "[B, Lq, Hq, Dv]");
+  const ops::Extent query_extent = ops::check_view(kStreamName, "query", state.call.query);
   if (log_sum_exp) {
     const std::array<std::int64_t, 3> rows = {sizes.batch, sizes.query_heads, sizes.query_length};
-    const ops::Extent rows_extent = ops::check_output(kName, "log_sum_exp", log_sum_exp, rows, "[B, Hq, Lq]");
-    ops::check_disjoint(kName, "log_sum_exp", rows_extent, "out", extent);
-    ops::check_disjoint(kName, "log_sum_exp", rows_extent, "query", query_extent);
+    const ops::Extent rows_extent = ops::check_output(kStreamName, "log_sum_exp", log_sum_exp, rows, "[B, Hq, Lq]");
+    ops::check_disjoint(kStreamName, "log_sum_exp", rows_extent, "out", extent);
+    ops::check_disjoint(kStreamName, "log_sum_exp", rows_extent, "query", query_extent);
   }
-  ops::check_disjoint(kName, "out", extent, "query", query_extent);
+  ops::check_disjoint(kStreamName, "out", extent, "query", query_extent);
   if (state.waiting > 0) {
     state.attend(some_of(state.key, 0, state.waiting), some_of(state.value, 0, state.waiting));
     state.waiting = 0;

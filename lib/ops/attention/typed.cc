@@ -10,7 +10,7 @@
 namespace headlight {
 namespace {
 
-constexpr std::string_view kName = "attention";
+constexpr std::string_view kTypedAttentionName = "attention";
 
 // What has been checked, and has memory.
 void attend(Engine& engine, const ops::AttentionOperands& operands, const AttentionOptions& options,
@@ -20,7 +20,7 @@ void attend(Engine& engine, const ops::AttentionOperands& operands, const Attent
   const ops::AttentionScale scale = ops::scale_of(options, sizes.head_dim);
   if (ops::is_short(kernels, sizes, options, scale) && ops::stays_near(kernels, sizes)) {
     return ops::attend_short_rows(
-        engine, kName,
+        engine, kTypedAttentionName,
         ops::TypedShortAttention{operands,
                                  {operands.key, operands.value, operands.key_scales, operands.value_scales},
                                  options,
@@ -28,7 +28,7 @@ void attend(Engine& engine, const ops::AttentionOperands& operands, const Attent
                                  kernels,
                                  scale.exponent_scale});
   }
-  ops::attend(engine, kName, operands, options, sizes, kernels, scale);
+  ops::attend(engine, kTypedAttentionName, operands, options, sizes, kernels, scale);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void attend(Engine& engine, const ops::AttentionOperands& operands, const Attent
 void attention_of_types(Engine& engine, const TypedView<4>& query, const TypedView<4>& key, const TypedView<4>& value,
                         const MutableTypedView<4>& out, const AttentionOptions& options) {
   ops::AttentionOperands operands = {query, key, value, out, options.key_scales, options.value_scales};
-  const ops::AttentionSizes sizes = ops::check_attention(kName, operands, options);
+  const ops::AttentionSizes sizes = ops::check_attention(kTypedAttentionName, operands, options);
   if (ops::writes_nothing(out, options)) return;
   if (sizes.query_heads == 0) return ops::clear_average(options.probabilities.averaged);
   float anywhere;

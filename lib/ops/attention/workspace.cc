@@ -55,18 +55,18 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
 
 namespace {
 
-constexpr std::string_view kName = "attention";
+constexpr std::string_view kWorkspaceName = "attention";
 
 }  // namespace
 
 std::size_t workspace_bytes(const Engine& engine, const AttentionShape& shape) {
-  const ops::AttentionSizes sizes = ops::check_attention_shape(kName, shape);
+  const ops::AttentionSizes sizes = ops::check_attention_shape(kWorkspaceName, shape);
   return ops::attention_plan_bytes(engine, kernels::attention_kernels(engine.isa()), sizes);
 }
 
 void reserve(Engine& engine, const AttentionShape& shape) {
   const std::size_t bytes = workspace_bytes(engine, shape);
-  runtime::reserve_scratch(engine, &bytes, 1, kName);
+  runtime::reserve_scratch(engine, &bytes, 1, kWorkspaceName);
 }
 
 }  // namespace headlight

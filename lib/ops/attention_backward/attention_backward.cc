@@ -9,7 +9,7 @@
 namespace headlight {
 namespace {
 
-constexpr std::string_view kName = "attention_backward";
+constexpr std::string_view kAttentionBackwardName = "attention_backward";
 
 }  // namespace
 
@@ -20,20 +20,20 @@ void attention_backward(Engine& engine, View<const float, 4> query, View<const f
   const ops::AttentionBackwardOperands operands = {
       query, key, value, out, log_sum_exp, out_gradient, options.log_sum_exp_gradient};
   const TypedAttentionGradients typed = gradients;
-  const ops::AttentionSizes sizes = ops::check_attention_backward(kName, operands, typed, options);
+  const ops::AttentionSizes sizes = ops::check_attention_backward(kAttentionBackwardName, operands, typed, options);
   if (ops::asks_for_nothing(typed)) return;
-  ops::differentiate(engine, kName, operands, typed, options, sizes, kernels::attention_kernels(engine.isa()),
-                     kernels::attention_backward_kernels(engine.isa()));
+  ops::differentiate(engine, kAttentionBackwardName, operands, typed, options, sizes,
+                     kernels::attention_kernels(engine.isa()), kernels::attention_backward_kernels(engine.isa()));
 }
 
 std::size_t backward_workspace_bytes(const Engine& engine, const AttentionShape& shape, NumberType query_gradient) {
-  ops::check_stored_type(kName, "query_gradient", query_gradient);
-  return ops::backward_scratch_bytes(engine, kName, shape, query_gradient);
+  ops::check_stored_type(kAttentionBackwardName, "query_gradient", query_gradient);
+  return ops::backward_scratch_bytes(engine, kAttentionBackwardName, shape, query_gradient);
 }
 
 void reserve_backward(Engine& engine, const AttentionShape& shape, NumberType query_gradient) {
   const std::size_t bytes = backward_workspace_bytes(engine, shape, query_gradient);
-  runtime::reserve_scratch(engine, &bytes, 1, kName);
+  runtime::reserve_scratch(engine, &bytes, 1, kAttentionBackwardName);
 }
 
 }  // namespace headlight

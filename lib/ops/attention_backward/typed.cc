@@ -6,7 +6,7 @@
 namespace headlight {
 namespace {
 
-constexpr std::string_view kName = "attention_backward";
+constexpr std::string_view kTypedBackwardName = "attention_backward";
 
 }  // namespace
 
@@ -16,10 +16,11 @@ void attention_backward_of_types(Engine& engine, const TypedView<4>& query, cons
                                  const AttentionOptions& options) {
   const ops::AttentionBackwardOperands operands = {
       query, key, value, out, log_sum_exp, out_gradient, options.log_sum_exp_gradient};
-  const ops::AttentionSizes sizes = ops::check_attention_backward(kName, operands, gradients, options);
+  const ops::AttentionSizes sizes = ops::check_attention_backward(kTypedBackwardName, operands, gradients, options);
   if (ops::asks_for_nothing(gradients)) return;
   const ops::BackwardKernels kernels = ops::backward_kernels_of_types(engine, operands, gradients);
-  ops::differentiate(engine, kName, operands, gradients, options, sizes, kernels.attention, kernels.backward);
+  ops::differentiate(engine, kTypedBackwardName, operands, gradients, options, sizes, kernels.attention,
+                     kernels.backward);
 }
 
 }  // namespace headlight

@@ -20,7 +20,7 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "PackedMatrix";
+constexpr std::string_view kPackedMatrixName = "PackedMatrix";
 
 }  // namespace
 
@@ -40,21 +40,21 @@ void PackedMatrix::allocate(const Engine& engine) {
     const std::int64_t vectors = columns_ / lanes + (columns_ % lanes != 0 ? 1 : 0);
     if (__builtin_mul_overflow(vectors, lanes, &words) ||
         __builtin_mul_overflow(words, panels.packed_rows(rows_), &words) || words > INT64_MAX / 8) {
-      ops::fail(kName, "b of shape ", std::array{rows_, columns_}, " has more bytes than 64 bits address");
+      ops::fail(kPackedMatrixName, "b of shape ", std::array{rows_, columns_}, " has more bytes than 64 bits address");
     }
   }
   const std::size_t bytes = static_cast<std::size_t>(words) * sizeof(float);
   try {
     panels_ = {runtime::allocate_large(bytes), Free{bytes}};
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(kName, bytes);
+    throw OutOfMemory(kPackedMatrixName, bytes);
   }
 }
 
 PackedMatrix::PackedMatrix(Engine& engine, View<const float, 2> b, Transpose transpose_b, NumberType type)
     : isa_(engine.isa()), type_(type) {
-  ops::check_view(kName, "b", b);
-  ops::check_product_type(kName, "type", type);
+  ops::check_view(kPackedMatrixName, "b", b);
+  ops::check_product_type(kPackedMatrixName, "type", type);
   const bool transposed = transpose_b == Transpose::yes;
   rows_ = b.extent(transposed ? 1 : 0);
   columns_ = b.extent(transposed ? 0 : 1);
@@ -81,7 +81,7 @@ PackedMatrix::PackedMatrix(Engine& engine, const ops::RowSource& source, NumberT
   try {
     memory.reset(runtime::allocate_large(bytes));
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(kName, bytes);
+    throw OutOfMemory(kPackedMatrixName, bytes);
   }
   auto* const packed = reinterpret_cast<float*>(panels_.get());
   const kernels::Operand panels = ops::gemm_panels(kernels, type, rows_, columns_, packed);

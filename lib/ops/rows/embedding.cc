@@ -30,7 +30,7 @@ void check_embedding_ids(std::string_view operation, std::string_view rows_name,
 
 namespace {
 
-constexpr std::string_view kName = "embed";
+constexpr std::string_view kEmbeddingName = "embed";
 // Of a table's gradient, that a worker adds to at a time.
 constexpr std::int64_t kColumnsOfTask = 64;
 
@@ -67,16 +67,16 @@ kernels::EmbeddingTable rows_of(const Embedding& embedding, const ops::RowBuffer
 }
 
 void check(std::span<const Embedding> embeddings, const MutableTypedView<2>& out) {
-  ops::check_widened_type(kName, "out", out.type);
-  const ops::Extent extent = ops::check_output(kName, "out", out, out.shape, "its own shape");
-  ops::check_table_count(kName, embeddings.size());
+  ops::check_widened_type(kEmbeddingName, "out", out.type);
+  const ops::Extent extent = ops::check_output(kEmbeddingName, "out", out, out.shape, "its own shape");
+  ops::check_table_count(kEmbeddingName, embeddings.size());
   for (std::size_t t = 0; t < embeddings.size(); ++t) {
     if (embeddings[t].blocks) {
-      ops::check_stored_embedding(kName, embeddings[t], t, out);
+      ops::check_stored_embedding(kEmbeddingName, embeddings[t], t, out);
     } else {
-      ops::check_embedding(kName, "out", embeddings[t].table, embeddings[t].ids, t, out, extent);
+      ops::check_embedding(kEmbeddingName, "out", embeddings[t].table, embeddings[t].ids, t, out, extent);
     }
-    ops::check_disjoint(kName, "out", extent, ops::kIdsNames[t], ops::extent_of(embeddings[t].ids));
+    ops::check_disjoint(kEmbeddingName, "out", extent, ops::kIdsNames[t], ops::extent_of(embeddings[t].ids));
   }
 }
 
@@ -94,7 +94,7 @@ void embed_floats(Engine& engine, std::span<const Embedding> embeddings, const M
 
 // Of any types, one table after another, in the order that the kernel adds them in.
 void embed_widened(Engine& engine, std::span<const Embedding> embeddings, const MutableTypedView<2>& out) {
-  const ops::RowBuffers buffers(engine, kName, out.extent(1), true);
+  const ops::RowBuffers buffers(engine, kEmbeddingName, out.extent(1), true);
   const auto kernel = kernels::row_kernels(engine.isa()).embed;
   const auto sum_rows = [&](int worker, std::int64_t first, std::int64_t count) {
     const kernels::Rows<float> sum = buffers.place_of(out, first, buffers.buffer(worker, 0));

@@ -11,20 +11,20 @@ namespace headlight {
 
 namespace {
 
-constexpr std::string_view kName = "mean_pool";
+constexpr std::string_view kPoolingName = "mean_pool";
 
 }  // namespace
 
 void mean_pool(Engine& engine, View<const float, 2> x, std::span<const std::int64_t> offsets, View<float, 2> out,
                bool l2_normalize) {
-  const ops::Extent x_extent = ops::check_view(kName, "x", x);
-  const ops::Extent out_extent = ops::check_view(kName, "out", out);
-  ops::check_offsets(kName, "offsets", offsets, x.extent(0), "N");
+  const ops::Extent x_extent = ops::check_view(kPoolingName, "x", x);
+  const ops::Extent out_extent = ops::check_view(kPoolingName, "out", out);
+  ops::check_offsets(kPoolingName, "offsets", offsets, x.extent(0), "N");
   const std::array<std::int64_t, 2> expected = {static_cast<std::int64_t>(offsets.size()) - 1, x.extent(1)};
-  ops::check_shape(kName, "out", out.shape, expected, "[n, E]");
-  ops::check_no_self_overlap(kName, "out", out.shape, out.strides);
-  ops::check_disjoint(kName, "out", out_extent, "x", x_extent);
-  ops::check_disjoint(kName, "out", out_extent, "offsets", ops::extent_of(offsets));
+  ops::check_shape(kPoolingName, "out", out.shape, expected, "[n, E]");
+  ops::check_no_self_overlap(kPoolingName, "out", out.shape, out.strides);
+  ops::check_disjoint(kPoolingName, "out", out_extent, "x", x_extent);
+  ops::check_disjoint(kPoolingName, "out", out_extent, "offsets", ops::extent_of(offsets));
   if (out.size() == 0) return;
 
   // One sequence is one task: its rows are added in order.

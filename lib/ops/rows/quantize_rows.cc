@@ -8,20 +8,20 @@
 namespace headlight {
 namespace {
 
-constexpr std::string_view kName = "quantize_rows";
+constexpr std::string_view kQuantizeRowsName = "quantize_rows";
 
 void check(const TypedView<4>& x, const View<std::int8_t, 4>& numbers, const View<float, 3>& scales) {
-  ops::check_built_type(kName, "numbers", NumberType::int8);
-  ops::check_widened_type(kName, "x", x.type);
-  const ops::Extent input = ops::check_view(kName, "x", x);
-  const ops::Extent of_numbers = ops::check_output(kName, "numbers", numbers, x.shape, "the shape of x");
+  ops::check_built_type(kQuantizeRowsName, "numbers", NumberType::int8);
+  ops::check_widened_type(kQuantizeRowsName, "x", x.type);
+  const ops::Extent input = ops::check_view(kQuantizeRowsName, "x", x);
+  const ops::Extent of_numbers = ops::check_output(kQuantizeRowsName, "numbers", numbers, x.shape, "the shape of x");
   const std::array<std::int64_t, 3> rows = {x.extent(0), x.extent(1), x.extent(2)};
-  ops::check_shape(kName, "scales", scales.shape, rows, "[B, L, H], one for each row and head of x");
+  ops::check_shape(kQuantizeRowsName, "scales", scales.shape, rows, "[B, L, H], one for each row and head of x");
   const View<float, 4> each = ops::each_scale(scales);
-  const ops::Extent of_scales = ops::check_output(kName, "scales", each);
-  ops::check_disjoint(kName, "numbers", of_numbers, "x", input);
-  ops::check_disjoint(kName, "scales", of_scales, "x", input);
-  ops::check_disjoint(kName, "scales", of_scales, "numbers", of_numbers);
+  const ops::Extent of_scales = ops::check_output(kQuantizeRowsName, "scales", each);
+  ops::check_disjoint(kQuantizeRowsName, "numbers", of_numbers, "x", input);
+  ops::check_disjoint(kQuantizeRowsName, "scales", of_scales, "x", input);
+  ops::check_disjoint(kQuantizeRowsName, "scales", of_scales, "numbers", of_numbers);
 }
 
 }  // namespace

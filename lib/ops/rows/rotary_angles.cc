@@ -17,7 +17,7 @@ namespace {
 
 using Kind = RotaryScalingKind;
 
-constexpr std::string_view kName = "rotary_angles";
+constexpr std::string_view kRotaryAnglesName = "rotary_angles";
 
 // A task; the frequencies of a sequence are worked out again in each.
 constexpr std::int64_t kRowsTogether = 64;
@@ -102,17 +102,17 @@ double attention_factor(const RotaryScaling& scaling) noexcept {
 
 void check(const RotarySpec& spec, std::int64_t head_dim, std::span<const std::int64_t> positions,
            std::span<const std::int64_t> offsets, View<float, 2> table) {
-  ops::check_rotary_spec(kName, spec, head_dim);
+  ops::check_rotary_spec(kRotaryAnglesName, spec, head_dim);
   const auto rows = static_cast<std::int64_t>(positions.size());
   const std::array<std::int64_t, 2> expected = {rows, rotary_columns(spec, head_dim)};
-  const ops::Extent extent =
-      ops::check_output(kName, "cosines_and_sines", table, expected, "[N, the numbers of a head that are turned]");
-  ops::check_offsets(kName, "offsets", offsets, rows, "N");
-  ops::check_disjoint(kName, "cosines_and_sines", extent, "positions", ops::extent_of(positions));
-  ops::check_disjoint(kName, "cosines_and_sines", extent, "offsets", ops::extent_of(offsets));
+  const ops::Extent extent = ops::check_output(kRotaryAnglesName, "cosines_and_sines", table, expected,
+                                               "[N, the numbers of a head that are turned]");
+  ops::check_offsets(kRotaryAnglesName, "offsets", offsets, rows, "N");
+  ops::check_disjoint(kRotaryAnglesName, "cosines_and_sines", extent, "positions", ops::extent_of(positions));
+  ops::check_disjoint(kRotaryAnglesName, "cosines_and_sines", extent, "offsets", ops::extent_of(offsets));
   for (std::size_t n = 0; n < positions.size(); ++n) {
     if (positions[n] >= 0 && positions[n] < std::int64_t{1} << 53) continue;
-    ops::fail(kName, "positions[", n, "] is ", positions[n], ", expected 0 to 2^53 - 1");
+    ops::fail(kRotaryAnglesName, "positions[", n, "] is ", positions[n], ", expected 0 to 2^53 - 1");
   }
 }
 
@@ -168,7 +168,7 @@ void rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim
   runtime::ScratchLayout layout;
   const auto theta = layout.add<double>(workers, round_up(pairs, 16));
   const auto room = layout.add<std::int64_t>(asks_for_lengths(spec) ? offsets.size() - 1 : 0);
-  const runtime::Scratch scratch(engine, layout.bytes(), kName);
+  const runtime::Scratch scratch(engine, layout.bytes(), kRotaryAnglesName);
   std::int64_t* const lengths = room.in(scratch.data());
   for (std::size_t s = 0; asks_for_lengths(spec) && s + 1 < offsets.size(); ++s) {
     const auto begin = positions.begin() + offsets[s], end = positions.begin() + offsets[s + 1];
