@@ -268,7 +268,8 @@ class CompactJson::Writer {
   std::vector<std::uint32_t> keys_;
 };
 
-CompactJson::CompactJson(const std::string& path, std::string text) : text_(std::move(text)) {
+CompactJson::CompactJson(const std::string& path, std::string text)
+    : text_(std::move(text)), file_bytes_(text_.size()) {
   Writer(path, *this).write();
 }
 

@@ -25,6 +25,11 @@ class CompactJson {
   CompactJson(const std::string& path, std::string text);
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  // Bytes of the file, and those that this holds of it.
+  [[nodiscard]] std::size_t file_bytes() const noexcept { return file_bytes_; }
+  [[nodiscard]] std::size_t memory() const noexcept {
+    return text_.capacity() + long_values_.capacity() * sizeof(Range);
+  }
   // Behind the value that begins at `at`: of an object or array, a few thousand steps at most, however long it is.
   [[nodiscard]] std::uint32_t end_of(std::uint32_t at) const noexcept;
   // The string that begins at `at`.
@@ -38,6 +43,7 @@ class CompactJson {
   class Writer;
 
   std::string text_;
+  std::size_t file_bytes_;
   // Of objects and arrays that are long, in the order of their beginnings.
   std::vector<Range> long_values_;
 };

@@ -169,6 +169,8 @@ std::string JsonValue::described() const {
 }
 
 const std::string& JsonValue::path() const noexcept { return document_->path; }
+std::size_t JsonValue::file_bytes() const noexcept { return document_->json.file_bytes(); }
+std::size_t JsonValue::memory() const noexcept { return document_->json.memory(); }
 
 std::string JsonValue::place() const {
   std::string place;

@@ -62,6 +62,9 @@ class JsonValue {
   // In a few words, for messages: true, 7, 'gelu', an object; [] and {} are empty ones.
   [[nodiscard]] std::string described() const;
   [[nodiscard]] const std::string& path() const noexcept;
+  // Bytes of the file, and those that its document holds.
+  [[nodiscard]] std::size_t file_bytes() const noexcept;
+  [[nodiscard]] std::size_t memory() const noexcept;
   // Where this value is in its file: "added_tokens[3].id", "" for the whole.
   [[nodiscard]] std::string place() const;
 

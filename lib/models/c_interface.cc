@@ -162,12 +162,12 @@ headlight_status headlight_encoder_token(const headlight_encoder* encoder, int64
                                          headlight_error* error) {
   return models::call(error, [&] {
     const auto& model = encoder_of(encoder);
-    const std::string* const found = model.token(id);
-    if (found == nullptr) {
+    const auto found = model.token(id);
+    if (!found) {
       refuse(kName, "the id is " + std::to_string(id) + ", expected one of a token, 0 to " +
                         std::to_string(model.token_count() - 1));
     }
-    required(kName, "token", token) = found->c_str();
+    required(kName, "token", token) = found->data();
   });
 }
 

@@ -160,14 +160,14 @@ std::vector<std::int64_t> TextEncoder::tokenize(std::string_view text, std::int6
 
 std::string TextEncoder::decode(std::span<const std::int64_t> ids) const {
   for (const std::int64_t id : ids) {
-    if (token(id) == nullptr) {
+    if (!token(id)) {
       fail_call("decode: ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(tokenizer_->size() - 1));
     }
   }
   return tokenizer_->decode(ids);
 }
 
-const std::string* TextEncoder::token(std::int64_t id) const noexcept { return tokenizer_->token(id); }
+std::optional<std::string_view> TextEncoder::token(std::int64_t id) const noexcept { return tokenizer_->token(id); }
 
 std::optional<std::int64_t> TextEncoder::token_id(std::string_view token) const { return tokenizer_->id(token); }
 

@@ -50,8 +50,8 @@ class BertTokenizer : public TextTokenizer {
   std::int64_t tokens_behind() const noexcept override { return 1; }
   std::int64_t tokens_around(bool pair) const noexcept override { return pair ? 3 : 2; }
   std::int64_t size() const noexcept override { return tokenizer_.size(); }
-  const std::string* token(std::int64_t id) const override {
-    return id < 0 || id >= tokenizer_.size() ? nullptr : &tokenizer_.token(id);
+  std::optional<std::string_view> token(std::int64_t id) const override {
+    return id < 0 || id >= tokenizer_.size() ? std::nullopt : std::optional<std::string_view>(tokenizer_.token(id));
   }
   std::optional<std::int64_t> id(std::string_view token) const override { return tokenizer_.id(token); }
   // Words come one by one, but where tokens are looked for in what normalizing leaves.
@@ -113,7 +113,7 @@ class FileTokenizer : public TextTokenizer {
     return pair ? around.pair : around.text;
   }
   std::int64_t size() const noexcept override { return tokenizer_.size(); }
-  const std::string* token(std::int64_t id) const override { return tokenizer_.find_token(id); }
+  std::optional<std::string_view> token(std::int64_t id) const override { return tokenizer_.find_token(id); }
   std::optional<std::int64_t> id(std::string_view token) const override { return tokenizer_.id(token); }
   std::int64_t bytes_of_byte() const noexcept override { return kNormalizing + kIds + std::max(kBpe, kUnigram); }
   std::string decode(std::span<const std::int64_t> ids) const override {

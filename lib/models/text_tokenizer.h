@@ -35,8 +35,8 @@ class TextTokenizer {
   [[nodiscard]] virtual std::int64_t tokens_around(bool pair) const noexcept = 0;
   // One more than the largest id.
   [[nodiscard]] virtual std::int64_t size() const noexcept = 0;
-  // Null for an id that no token has; lives as long as this.
-  [[nodiscard]] virtual const std::string* token(std::int64_t id) const = 0;
+  // With a zero byte behind it; nothing for an id that no token has. Lives as long as this.
+  [[nodiscard]] virtual std::optional<std::string_view> token(std::int64_t id) const = 0;
   [[nodiscard]] virtual std::optional<std::int64_t> id(std::string_view token) const = 0;
   // Of ids of tokens.
   [[nodiscard]] virtual std::string decode(std::span<const std::int64_t> ids) const = 0;

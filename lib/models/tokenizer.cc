@@ -104,8 +104,7 @@ struct Tokenizer::State {
     text::Spare spare;
     if (token.normalized) normalizer.apply(content, spare, whole_front);
     if (content.empty()) fail(", of which normalising leaves nothing");
-    (token.normalized ? normalized : raw)
-        .add(std::move(content), {token.id, token.single_word, token.lstrip, token.rstrip});
+    (token.normalized ? normalized : raw).add(content, {token.id, token.single_word, token.lstrip, token.rstrip});
     added_ids.insert_or_assign(token.content, token.id);
     const auto pieces_count = static_cast<std::int64_t>(pieces.tokens().size());
     if (token.id >= pieces_count || pieces.tokens()[static_cast<std::size_t>(token.id)].empty()) {
@@ -134,11 +133,11 @@ class [[gnu::visibility("hidden")]] Tokenizer::State::Ids final : public text::W
 
   bool take_word(std::string_view word, std::size_t code_points) override {
     const bool known = code_points <= static_cast<std::size_t>(state_.options.longest_word);
-    if (!known || !state_.pieces.tries().append(word, ids_)) ids_.push_back(state_.unknown);
+    if (!known || !state_.pieces.trie().append(word, ids_)) ids_.push_back(state_.unknown);
     return wants_more();
   }
   bool take_chunk(std::u32string_view part, bool ends, std::size_t& taken) override {
-    taken = append_whole_words(state_.pieces.tries().words(), part, ends, state_.unknown, most_, in_unknown_, ids_);
+    taken = append_whole_words(state_.pieces.trie().words(), part, ends, state_.unknown, most_, in_unknown_, ids_);
     return wants_more();
   }
   // All words of a part of the text in which no raw token is. False: no more are wanted.

@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "text/parts.h"
+#include "text/table_limit.h"
+#include "text/token_list.h"
 #include "text/token_table.h"
 #include "text/word_pieces.h"
 
@@ -21,29 +22,29 @@ class VocabularyPieces {
   VocabularyPieces(std::vector<std::string> tokens, std::string_view prefix) : tokens_(std::move(tokens)) {
     std::size_t bytes = 0;
     for (const std::string& token : tokens_) bytes += token.size();
-    ids_.reserve(tokens_.size(), bytes);
-    tries_.reserve(tokens_.size());
-    for (std::size_t line = 0; line < tokens_.size(); ++line) {
-      const auto number = static_cast<std::uint32_t>(line);
-      ids_.add(tokens_[line], number);
-      // No word has none, or more.
-      if (!tokens_[line].empty() && tokens_[line].size() <= text::kLongestToken)
-        tries_.add(tokens_[line], prefix, number);
+    list_.reserve(tokens_.size(), bytes);
+    ids_.reserve(tokens_.size());
+    for (const std::string& token : tokens_) {
+      ids_.add(text::TokenTable::tag_of(token), list_.size());
+      list_.add(token);
     }
-    ids_.sort();
-    tries_.build();
+    ids_.sort([this](std::uint32_t a, std::uint32_t b) { return list_[a].compare(list_[b]); });
+    text::TableLimit none;
+    trie_.build(list_, prefix, none);
   }
   [[nodiscard]] const std::vector<std::string>& tokens() const noexcept { return tokens_; }
-  [[nodiscard]] const text::PieceTries& tries() const noexcept { return tries_; }
+  [[nodiscard]] const text::PieceTrie& trie() const noexcept { return trie_; }
   [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const {
-    const std::uint32_t found = ids_.find(token);
+    const std::uint32_t found =
+        ids_.find(text::TokenTable::tag_of(token), [&](std::uint32_t place) { return list_[place].compare(token); });
     return found == text::TokenTable::kNone ? std::nullopt : std::optional<std::int64_t>(found);
   }
 
  private:
   std::vector<std::string> tokens_;
+  text::TokenList list_;
   text::TokenTable ids_;
-  text::PieceTries tries_;
+  text::PieceTrie trie_;
 };
 
 }  // namespace headlight::models

@@ -39,8 +39,8 @@ std::size_t append_whole_words(const text::Trie& words, std::u32string_view chun
         goes_on = walk.step(static_cast<char>(bytes[byte]));
       }
       const bool inside = n + 1 < rest.size() && joins(rest[n]) && joins(rest[n + 1]);
-      if (!goes_on || inside || walk.id() == text::Trie::kNone) continue;
-      id = walk.id();
+      if (!goes_on || inside || walk.token() == text::Trie::kNone) continue;
+      id = walk.token();
       taken = n + 1;
     }
     if (taken == 0) {

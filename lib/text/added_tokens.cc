@@ -1,6 +1,8 @@
 #include "text/added_tokens.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "text/characters.h"
 #include "text/cut.h"
@@ -42,53 +44,76 @@ std::size_t space_behind(std::string_view text, std::size_t begin) {
 }  // namespace
 
 std::optional<std::string> AddedTokens::sort() {
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.content < b.content; });
-  first_.fill(0);
-  for (const Entry& entry : entries_) ++first_[static_cast<unsigned char>(entry.content[0]) + std::size_t{1}];
+  std::vector<std::uint32_t> places(tokens_.size());
+  std::iota(places.begin(), places.end(), 0U);
+  std::sort(places.begin(), places.end(),
+            [this](std::uint32_t a, std::uint32_t b) { return contents_[a] < contents_[b]; });
+  AddedTokens sorted;
+  std::size_t bytes = 0;
+  for (const std::uint32_t place : places) bytes += contents_[place].size();
+  sorted.reserve(places.size(), bytes);
+  for (const std::uint32_t place : places) sorted.add(contents_[place], tokens_[place]);
+  *this = std::move(sorted);
+  std::optional<std::string> twice;
+  for (std::uint32_t place = 0; place < contents_.size(); ++place) {
+    ++first_[static_cast<unsigned char>(contents_[place][0]) + std::size_t{1}];
+    if (!twice && place > 0 && contents_[place - 1] == contents_[place]) twice = contents_[place];
+  }
   for (std::size_t byte = 1; byte < first_.size(); ++byte) first_[byte] += first_[byte - 1];
-  const auto twice = std::adjacent_find(entries_.begin(), entries_.end(),
-                                        [](const Entry& a, const Entry& b) { return a.content == b.content; });
-  return twice == entries_.end() ? std::nullopt : std::optional(twice->content);
+  return twice;
 }
 
 bool AddedTokens::may_cross(std::string_view space) const {
-  return std::any_of(entries_.begin(), entries_.end(), [space](const Entry& entry) {
-    const std::string_view content = entry.content;
+  for (std::uint32_t place = 0; place < contents_.size(); ++place) {
+    const std::string_view content = contents_[place];
     for (std::size_t at = content.find(space, 1); at < content.size(); at = content.find(space, at + 1)) {
       if (!has_no_letters(content.substr(0, at))) return true;
     }
-    return false;
-  });
+  }
+  return false;
 }
 
-const AddedTokens::Entry* AddedTokens::find(std::string_view text) const noexcept {
+std::uint32_t AddedTokens::find(std::string_view text) const noexcept {
   const auto byte = static_cast<unsigned char>(text[0]);
-  auto begin = entries_.begin() + first_[byte];
-  auto end = entries_.begin() + first_[byte + std::size_t{1}];
-  const Entry* longest = nullptr;
+  std::uint32_t begin = first_[byte], end = first_[byte + std::size_t{1}];
+  std::uint32_t longest = kNone;
   for (std::size_t size = 1; begin != end; ++size) {  // all of them share the first `size` bytes with the text
-    if (begin->content.size() == size) longest = &*begin++;
+    if (contents_[begin].size() == size) longest = begin++;
     if (size == text.size()) break;
     const auto next = static_cast<unsigned char>(text[size]);
-    const auto byte_of = [size](const Entry& entry) { return static_cast<unsigned char>(entry.content[size]); };
-    begin = std::partition_point(begin, end, [&](const Entry& entry) { return byte_of(entry) < next; });
-    end = std::partition_point(begin, end, [&](const Entry& entry) { return byte_of(entry) == next; });
+    // The first of them whose next byte is not below, or not up to, the text's.
+    const auto place_of = [&](std::uint32_t from, bool behind) {
+      std::uint32_t last = end;
+      while (from < last) {
+        const std::uint32_t middle = from + (last - from) / 2;
+        const auto there = static_cast<unsigned char>(contents_[middle][size]);
+        if (there < next || (behind && there == next)) {
+          from = middle + 1;
+        } else {
+          last = middle;
+        }
+      }
+      return from;
+    };
+    begin = place_of(begin, false);
+    end = place_of(begin, true);
   }
   return longest;
 }
 
 AddedTokens::Match AddedTokens::Search::next() {
   for (; at_ < text_.size(); ++at_) {
-    const Entry* const found = tokens_.find(text_.substr(at_));
-    if (found == nullptr) continue;
-    Match match{at_, at_ + found->content.size(), found->token.id};
+    const std::uint32_t found = tokens_.find(text_.substr(at_));
+    if (found == kNone) continue;
+    const Token& token = tokens_.tokens_[found];
+    Match match{at_, at_ + tokens_.contents_[found].size(), token.id};
     at_ = match.end - 1;
     const bool apart = !ends_with_word(text_.substr(0, match.begin)) && !begins_with_word(text_.substr(match.end));
-    if (found->token.single_word && !apart) continue;
+    if (token.single_word && !apart) continue;
     at_ = match.end;
-    if (found->token.lstrip) match.begin = space_before(text_, taken_, match.begin);
+    if (token.lstrip) match.begin = space_before(text_, taken_, match.begin);
     // From where an earlier match has looked for white space: the time is linear in the text.
-    if (found->token.rstrip) match.end = space_behind(text_, std::max(match.end, taken_));
+    if (token.rstrip) match.end = space_behind(text_, std::max(match.end, taken_));
     // What the white space behind an earlier match took may have held the beginning of this one.
     match.begin = std::max(match.begin, taken_);
     match.end = std::max(match.end, taken_);

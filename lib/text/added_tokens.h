@@ -7,8 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "text/token_list.h"
 
 namespace headlight::text {
 
@@ -22,11 +23,22 @@ class AddedTokens {
     std::int64_t id = 0;
     bool single_word = false, lstrip = false, rstrip = false;
   };
+  // What so many take that have so many bytes together, while they are sorted, too.
+  [[nodiscard]] static constexpr std::size_t memory_of(std::size_t tokens, std::size_t bytes) noexcept {
+    return 2 * (TokenList::memory_of(tokens, bytes) + tokens * (sizeof(Token) + sizeof(std::uint32_t)));
+  }
+  void reserve(std::size_t tokens, std::size_t bytes) {
+    contents_.reserve(tokens, bytes);
+    tokens_.reserve(tokens);
+  }
   // `content`: as it is looked for; not empty.
-  void add(std::string content, const Token& token) { entries_.push_back({std::move(content), token}); }
+  void add(std::string_view content, const Token& token) {
+    contents_.add(content);
+    tokens_.push_back(token);
+  }
   // After the last add(). A content that was added twice, if there is one.
   [[nodiscard]] std::optional<std::string> sort();
-  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return tokens_.empty(); }
   // Whether one may lie across a cut (text/cut.h) behind whose letters `space` stands.
   [[nodiscard]] bool may_cross(std::string_view space) const;
 
@@ -50,14 +62,12 @@ class AddedTokens {
   };
 
  private:
-  struct Entry {
-    std::string content;
-    Token token;
-  };
-  // The longest that `text` begins with.
-  [[nodiscard]] const Entry* find(std::string_view text) const noexcept;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  // The place of the longest that `text` begins with; kNone where there is none.
+  [[nodiscard]] std::uint32_t find(std::string_view text) const noexcept;
 
-  std::vector<Entry> entries_;              // by content
+  TokenList contents_;                      // in order
+  std::vector<Token> tokens_;               // beside them
   std::array<std::uint32_t, 257> first_{};  // where those with each first byte begin
 };
 

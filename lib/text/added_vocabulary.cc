@@ -1,8 +1,9 @@
 #include "text/added_vocabulary.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
-#include <utility>
+#include <string>
 
 #include "headlight/models/errors.h"
 
@@ -29,10 +30,15 @@ std::string spelt(const JsonValue& entry, const std::string& content, const Norm
 
 }  // namespace
 
-AddedVocabulary::AddedVocabulary(const JsonValue& document, const Model& model, const Normalizer* normalizer)
+AddedVocabulary::AddedVocabulary(const JsonValue& document, const Model& model, const Normalizer* normalizer,
+                                 TableLimit& limit)
     : next_(model.count()) {
   if (const auto list = document.array("added_tokens")) {
-    for (const JsonValue& entry : list->elements()) add(entry, model, normalizer);
+    reserve(*list, limit);
+    for (const JsonValue& entry : list->elements()) add(entry, model, normalizer, limit);
+    if (const auto twice = sort()) {
+      list->fail("has two tokens " + in_quotes(contents_[*twice]) + ", expected one");
+    }
   }
   for (AddedTokens* const tokens : {&raw_, &normalized_}) {
     if (const auto twice = tokens->sort()) {
@@ -41,7 +47,22 @@ AddedVocabulary::AddedVocabulary(const JsonValue& document, const Model& model, 
   }
 }
 
-void AddedVocabulary::add(const JsonValue& entry, const Model& model, const Normalizer* normalizer) {
+void AddedVocabulary::reserve(const JsonValue& list, TableLimit& limit) {
+  std::size_t count = 0, bytes = 0;
+  for (const JsonValue& entry : list.elements()) {
+    const auto content = entry.is_object() ? entry.find("content") : std::nullopt;
+    if (!content || !content->as_string()) continue;  // which is refused when its turn comes
+    ++count;
+    bytes += content->as_string()->size();
+  }
+  limit.take(TokenList::memory_of(count, bytes) + count * (sizeof(Token) + 2 * sizeof(std::uint32_t)));
+  contents_.reserve(count, bytes);
+  tokens_.reserve(count);
+  by_content_.reserve(count);
+  by_id_.reserve(count);
+}
+
+void AddedVocabulary::add(const JsonValue& entry, const Model& model, const Normalizer* normalizer, TableLimit& limit) {
   expect_keys(entry, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
   const std::string content = needed_string(entry, "content");
   if (content.empty()) entry.fail("content", "is empty");
@@ -57,25 +78,54 @@ void AddedVocabulary::add(const JsonValue& entry, const Model& model, const Norm
   const bool normalized = needed_boolean(entry, "normalized");
   const AddedTokens::Token token{id, needed_boolean(entry, "single_word"), needed_boolean(entry, "lstrip"),
                                  needed_boolean(entry, "rstrip")};
-  (normalized ? normalized_ : raw_).add(spelt(entry, content, normalized ? normalizer : nullptr), token);
-  if (!tokens_.try_emplace(content, Token{id, special}).second) entry.fail("content", "is that of another token");
-  names_.insert_or_assign(id, content);
+  const std::string looked_for = spelt(entry, content, normalized ? normalizer : nullptr);
+  limit.take(2 * AddedTokens::memory_of(1, looked_for.size()));  // while a list grows it has room for as many more
+  (normalized ? normalized_ : raw_).add(looked_for, token);
+  contents_.add(content);
+  tokens_.push_back({static_cast<std::uint32_t>(id), special});
   size_ = std::max(size_, id + 1);
 }
 
-std::optional<std::int64_t> AddedVocabulary::id(std::string_view token) const {
-  const auto found = tokens_.find(token);
-  return found == tokens_.end() ? std::nullopt : std::optional(found->second.id);
+std::optional<std::uint32_t> AddedVocabulary::sort() {
+  by_content_.resize(tokens_.size());
+  std::iota(by_content_.begin(), by_content_.end(), 0U);
+  by_id_ = by_content_;
+  std::sort(by_content_.begin(), by_content_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const int order = contents_[a].compare(contents_[b]);
+    return order != 0 ? order < 0 : a < b;
+  });
+  // Of an id that two have the last one is found.
+  std::sort(by_id_.begin(), by_id_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return tokens_[a].id != tokens_[b].id ? tokens_[a].id < tokens_[b].id : a > b;
+  });
+  const auto twice =
+      std::adjacent_find(by_content_.begin(), by_content_.end(),
+                         [this](std::uint32_t a, std::uint32_t b) { return contents_[a] == contents_[b]; });
+  return twice == by_content_.end() ? std::nullopt : std::optional(*twice);
 }
 
-const std::string* AddedVocabulary::token(std::int64_t id) const {
-  const auto found = names_.find(id);
-  return found == names_.end() ? nullptr : &found->second;
+std::optional<std::uint32_t> AddedVocabulary::find(std::string_view token) const noexcept {
+  const auto found =
+      std::lower_bound(by_content_.begin(), by_content_.end(), token,
+                       [this](std::uint32_t place, std::string_view wanted) { return contents_[place] < wanted; });
+  return found == by_content_.end() || contents_[*found] != token ? std::nullopt : std::optional(*found);
 }
 
-bool AddedVocabulary::is_special(const std::string& token) const {
-  const auto found = tokens_.find(token);
-  return found != tokens_.end() && found->second.special;
+std::optional<std::int64_t> AddedVocabulary::id(std::string_view token) const noexcept {
+  const auto found = find(token);
+  return found ? std::optional<std::int64_t>(tokens_[*found].id) : std::nullopt;
+}
+
+std::optional<std::string_view> AddedVocabulary::token(std::int64_t id) const noexcept {
+  const auto found =
+      std::lower_bound(by_id_.begin(), by_id_.end(), id,
+                       [this](std::uint32_t place, std::int64_t wanted) { return tokens_[place].id < wanted; });
+  return found == by_id_.end() || tokens_[*found].id != id ? std::nullopt : std::optional(contents_[*found]);
+}
+
+bool AddedVocabulary::is_special(std::string_view token) const noexcept {
+  const auto found = find(token);
+  return found && tokens_[*found].special;
 }
 
 }  // namespace headlight::text

@@ -2,41 +2,49 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
 #include <string_view>
+#include <vector>
 
 #include "text/added_tokens.h"
 #include "text/parts.h"
+#include "text/table_limit.h"
+#include "text/token_list.h"
 
 namespace headlight::text {
 
 class AddedVocabulary {
  public:
   // `added_tokens` of the file, which may be missing. Refuses ids that are not those of the model, or the next ones.
-  AddedVocabulary(const JsonValue& document, const Model& model, const Normalizer* normalizer);
+  AddedVocabulary(const JsonValue& document, const Model& model, const Normalizer* normalizer, TableLimit& limit);
 
   // Found in a text as it is, and in what the normalizer makes of it.
   [[nodiscard]] const AddedTokens& raw() const noexcept { return raw_; }
   [[nodiscard]] const AddedTokens& normalized() const noexcept { return normalized_; }
-  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;
-  [[nodiscard]] const std::string* token(std::int64_t id) const;
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const noexcept;
+  // A zero byte stands behind it; nothing for an id that none of them has.
+  [[nodiscard]] std::optional<std::string_view> token(std::int64_t id) const noexcept;
   // Whether a token of that spelling is special.
-  [[nodiscard]] bool is_special(const std::string& token) const;
+  [[nodiscard]] bool is_special(std::string_view token) const noexcept;
   // One more than the largest id.
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
 
  private:
-  void add(const JsonValue& entry, const Model& model, const Normalizer* normalizer);
+  void reserve(const JsonValue& list, TableLimit& limit);
+  void add(const JsonValue& entry, const Model& model, const Normalizer* normalizer, TableLimit& limit);
+  // After the last add(). The place of one whose content another one has, too, if there is one.
+  [[nodiscard]] std::optional<std::uint32_t> sort();
+  // The place of a token; nothing where there is none.
+  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view token) const noexcept;
 
   struct Token {
-    std::int64_t id;
+    std::uint32_t id;
     bool special;
   };
   AddedTokens raw_, normalized_;
-  std::map<std::string, Token, std::less<>> tokens_;
-  std::map<std::int64_t, std::string> names_;
+  TokenList contents_;         // in the order of the file
+  std::vector<Token> tokens_;  // beside them
+  std::vector<std::uint32_t> by_content_, by_id_;
   std::int64_t next_ = 0;  // the id of the next token that the model has not
   std::int64_t size_ = 0;
 };

@@ -10,7 +10,6 @@
 namespace headlight::text {
 namespace {
 
-constexpr std::uint32_t kNone = TokenTable::kNone;
 constexpr std::uint32_t kForeign = std::uint32_t{1} << 31;
 // So many symbols are searched for the lowest rank one by one; beyond, a queue is faster.
 constexpr std::size_t kFew = 40;
@@ -48,11 +47,11 @@ void for_each_character(std::string_view text, Take take) {
 }  // namespace
 
 std::uint32_t Bpe::key(std::string_view piece) const noexcept {
-  if (takes_bytes_) return byte_tokens_.find(piece);
-  return suffix_.empty() ? vocabulary_.find(piece) : last_tokens_.find(piece);
+  if (takes_bytes_) return index_.find_bytes(piece);
+  return suffix_.empty() ? index_.find(piece) : index_.find_joined(piece, suffix_);
 }
 
-bool Bpe::piece_of(const std::string& token, std::string& piece) const {
+bool Bpe::piece_of(std::string_view token, std::string& piece) const {
   if (takes_bytes_) return bytes_of(token, piece);
   piece = token;
   if (!token.ends_with(suffix_)) return false;
@@ -66,29 +65,24 @@ bool Bpe::take_bytes() {
   for (std::size_t byte = 0; byte < bytes.size(); ++byte) {
     std::string character;
     append_utf8(character, kByteCharacters[byte]);
-    bytes[byte] = vocabulary_.find(character);
+    bytes[byte] = find(character);
     if (bytes[byte] == kNone) return false;
   }
   bytes_ = bytes;
-  std::string text;
-  vocabulary_.for_each([&](const std::string& token, std::uint32_t id) {
-    if (bytes_of(token, text)) byte_tokens_.add(text, id);
-  });
-  byte_tokens_.sort();
+  index_.go_by_bytes();
   return takes_bytes_ = true;
 }
 
-void Bpe::prepare() {
+void Bpe::prepare(TableLimit& limit) {
+  limit.take((takes_bytes_ ? 0 : kBelow * sizeof singles_[0]) + Neighbours::kBytes + vocabulary_.size() / 8);
   if (!takes_bytes_) singles_.assign(kBelow, kNone);
-  vocabulary_.for_each([&](const std::string& token, std::uint32_t id) {
+  for (std::uint32_t place = 0; place < vocabulary_.tokens().size(); ++place) {
+    const std::string_view token = vocabulary_.tokens()[place];
     longest_ = std::max(longest_, token.size());
     std::size_t at = 0;
     const char32_t first = token.empty() ? kBelow : next_code_point(token, at);
-    if (!takes_bytes_ && first < kBelow && at == token.size()) singles_[first] = id;
-    std::string piece;
-    if (!suffix_.empty() && piece_of(token, piece)) last_tokens_.add(piece, id);
-  });
-  last_tokens_.sort();
+    if (!takes_bytes_ && first < kBelow && at == token.size()) singles_[first] = vocabulary_.id_at(place);
+  }
   if (!has_affixes()) find_neighbours();
   find_whole();
 }
@@ -97,7 +91,7 @@ void Bpe::find_neighbours() {
   const std::uint32_t space = takes_bytes_ ? kNone : singles_[kMetaspaceCharacter];
   // Of a merge across the beginning of spaces the token has them behind something else.
   splits_at_metaspace_ = space != kNone && !ignores_merges_ &&
-                         (unknown_ == kNone || vocabulary_.token(unknown_)->find(kMetaspace) == std::string::npos);
+                         (unknown_ == kNone || vocabulary_.token(unknown_)->find(kMetaspace) == std::string_view::npos);
   Scratch scratch;
   std::string text;
   for (const std::uint32_t id : merges_.ids()) {
@@ -115,13 +109,14 @@ void Bpe::find_whole() {
   std::string piece;
   std::vector<bool> whole(vocabulary_.size());
   std::vector<std::int64_t> ids;
-  vocabulary_.for_each([&](const std::string& token, std::uint32_t id) {
-    if (!piece_of(token, piece) || piece.empty()) return;
+  for (std::uint32_t place = 0; place < vocabulary_.tokens().size(); ++place) {
+    const std::uint32_t id = vocabulary_.id_at(place);
+    if (!piece_of(vocabulary_.tokens()[place], piece) || piece.empty()) continue;
     ids.clear();
     begin(piece, scratch);
     append_part("", scratch.symbols.data(), scratch.symbols.size(), scratch, ids);
     whole[id] = ids.size() == 1 && ids[0] == id;
-  });
+  }
   whole_ = std::move(whole);
 }
 
@@ -149,7 +144,7 @@ void Bpe::append_word(std::string_view word, Scratch& scratch, std::vector<std::
 void Bpe::make_word(std::string_view word, Scratch& scratch, std::vector<std::int64_t>& ids) const {
   if (word.size() <= longest_) {
     if (const std::uint32_t id = key(word); id != kNone && whole_[id]) return ids.push_back(id);
-    const std::uint32_t id = !ignores_merges_ ? kNone : takes_bytes_ ? key(word) : vocabulary_.find(word);
+    const std::uint32_t id = !ignores_merges_ ? kNone : takes_bytes_ ? key(word) : index_.find(word);
     if (id != kNone) return ids.push_back(id);
   }
   begin(word, scratch);
@@ -211,7 +206,7 @@ std::uint32_t Bpe::single(std::string_view character, bool first, bool last, std
   const bool bare = (first || prefix_.empty()) && (!last || suffix_.empty());
   if (!bare || character.size() > 3) {
     text.assign(first ? "" : prefix_).append(character).append(last ? suffix_ : "");
-    return vocabulary_.find(text);
+    return index_.find(text);
   }
   std::size_t at = 0;
   const std::uint32_t id = singles_[next_code_point(character, at)];

@@ -11,20 +11,21 @@
 #include "text/byte_fallback.h"
 #include "text/merge_table.h"
 #include "text/parts.h"
-#include "text/token_table.h"
+#include "text/table_limit.h"
+#include "text/token_index.h"
 #include "text/vocabulary.h"
 
 namespace headlight::text {
 
 class Bpe final : public VocabularyModel {
  public:
-  explicit Bpe(const JsonValue& model);
+  Bpe(const JsonValue& model, TableLimit& limit);
 
   // From now on pieces are bytes, and not the characters that ByteLevel writes them as. False, and nothing has changed,
   // where that is not the same.
   [[nodiscard]] bool take_bytes();
   // After the last take_bytes().
-  void prepare();
+  void prepare(TableLimit& limit);
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
   void append_first(std::string_view piece, std::size_t most, Scratch& scratch,
@@ -36,6 +37,7 @@ class Bpe final : public VocabularyModel {
   class Neighbours {
    public:
     void add(std::uint32_t left, std::uint32_t right) { bits_[bit_of(left, right)] = true; }
+    static constexpr std::size_t kBytes = std::size_t{1} << 17;
     [[nodiscard]] bool may_have(std::uint32_t left, std::uint32_t right) const { return bits_[bit_of(left, right)]; }
 
    private:
@@ -46,12 +48,13 @@ class Bpe final : public VocabularyModel {
     std::vector<bool> bits_ = std::vector<bool>(std::size_t{1} << kBits);
   };
 
-  void read_merges(const JsonValue& model);
+  [[nodiscard]] std::uint32_t find(std::string_view token) const noexcept override { return index_.find(token); }
+  void read_merges(const JsonValue& model, TableLimit& limit);
   void read_unknown(const JsonValue& model);
   [[nodiscard]] bool has_affixes() const noexcept { return !prefix_.empty() || !suffix_.empty(); }
   // The token that a piece is if merges make it, or kNone; and the piece that a token is, false where no piece is.
   [[nodiscard]] std::uint32_t key(std::string_view piece) const noexcept;
-  [[nodiscard]] bool piece_of(const std::string& token, std::string& piece) const;
+  [[nodiscard]] bool piece_of(std::string_view token, std::string& piece) const;
   void find_neighbours();
   void find_whole();
   // Where the piece ends that begins at `begin`, of those that are merged each by itself.
@@ -74,14 +77,13 @@ class Bpe final : public VocabularyModel {
   void merge_many(const std::uint32_t* symbols, std::size_t count, Scratch& scratch,
                   std::vector<std::int64_t>& ids) const;
 
+  TokenIndex index_;
   MergeTable merges_;
   std::string prefix_, suffix_;
   std::uint32_t unknown_ = TokenTable::kNone;
   ByteFallback fallback_;
   bool fuses_unknown_ = false, ignores_merges_ = false, takes_bytes_ = false;
   std::array<std::uint32_t, 256> bytes_{};  // where pieces are bytes: the token of each
-  TokenTable byte_tokens_;                  // and all of them
-  TokenTable last_tokens_;                  // those with the suffix, without it
   std::vector<std::uint32_t> singles_;      // tokens of one character below U+10000
   std::vector<bool> whole_;                 // by id: a piece that is this token becomes it
   Neighbours neighbours_;

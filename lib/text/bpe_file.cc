@@ -28,7 +28,7 @@ std::pair<std::string, std::string> pair_of(const JsonValue& merge) {
 
 }  // namespace
 
-Bpe::Bpe(const JsonValue& model) {
+Bpe::Bpe(const JsonValue& model, TableLimit& limit) {
   expect_keys(model, {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                       "byte_fallback", "ignore_merges", "vocab", "merges"});
   if (model.number("dropout").value_or(0.0) != 0.0) model.fail("dropout", "is not 0: ids would be drawn at random");
@@ -39,45 +39,47 @@ Bpe::Bpe(const JsonValue& model) {
   }
   fuses_unknown_ = model.boolean("fuse_unk").value_or(false);
   ignores_merges_ = model.boolean("ignore_merges").value_or(false);
-  vocabulary_ = read_vocabulary(model);
-  fallback_.read(model, vocabulary_);
+  vocabulary_ = read_vocabulary(model, limit);
+  index_.build(vocabulary_, limit);
+  fallback_.read(model, [this](std::string_view token) { return find(token); });
   read_unknown(model);
-  read_merges(model);
+  read_merges(model, limit);
 }
 
 void Bpe::read_unknown(const JsonValue& model) {
   const auto name = model.string("unk_token");
   if (!name) return;
-  unknown_ = vocabulary_.find(*name);
-  if (unknown_ != TokenTable::kNone) return;
+  unknown_ = find(*name);
+  if (unknown_ != kNone) return;
   // Where every byte has a token nothing is unknown, and what the file calls so is of no account.
   for (const char32_t character : kByteCharacters) {
     std::string text;
     append_utf8(text, character);
-    if (vocabulary_.find(text) == TokenTable::kNone)
-      model.fail("unk_token", "is " + in_quotes(*name) + ", which vocab lacks");
+    if (find(text) == kNone) model.fail("unk_token", "is " + in_quotes(*name) + ", which vocab lacks");
   }
 }
 
-void Bpe::read_merges(const JsonValue& model) {
+void Bpe::read_merges(const JsonValue& model, TableLimit& limit) {
   const auto merges = model.array("merges");
   if (!merges) model.fail("merges", "is missing, expected pairs of tokens");
-  merges_.reserve(merges->elements().size());
+  const std::size_t count = merges->elements().size();
+  limit.take(MergeTable::memory_of(count));
+  merges_.reserve(count);
   std::string together;
   for (const JsonValue& merge : merges->elements()) {
     if (merge.as_string() && merge.as_string()->starts_with("#version")) continue;
     const auto [left, right] = pair_of(merge);
-    const std::uint32_t first = vocabulary_.find(left), second = vocabulary_.find(right);
-    if (first == TokenTable::kNone) merge.fail("has " + in_quotes(left) + ", which vocab lacks");
-    if (second == TokenTable::kNone) merge.fail("has " + in_quotes(right) + ", which vocab lacks");
+    const std::uint32_t first = find(left), second = find(right);
+    if (first == kNone) merge.fail("has " + in_quotes(left) + ", which vocab lacks");
+    if (second == kNone) merge.fail("has " + in_quotes(right) + ", which vocab lacks");
     if (right.size() < prefix_.size()) merge.fail("has " + in_quotes(right) + " without the prefix of subwords");
     together.assign(left).append(right, prefix_.size());
-    const std::uint32_t id = vocabulary_.find(together);
-    if (id == TokenTable::kNone) merge.fail("makes " + in_quotes(together) + ", which vocab lacks");
+    const std::uint32_t id = find(together);
+    if (id == kNone) merge.fail("makes " + in_quotes(together) + ", which vocab lacks");
     if (merges_.size() == MergeTable::kMostMerges) {
       model.fail("merges", "has more than " + std::to_string(MergeTable::kMostMerges) + " pairs");
     }
-    merges_.add(first, second, id);
+    merges_.add(first, second, id, limit);
   }
   merges_.build();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "text/vocabulary.h"
@@ -13,7 +14,8 @@ namespace headlight::text {
 class ByteFallback {
  public:
   // As `byte_fallback` of the model says; without it no text has such tokens.
-  void read(const JsonValue& model, const Vocabulary& vocabulary);
+  // find(token) gives a token's id.
+  void read(const JsonValue& model, const std::function<std::uint32_t(std::string_view)>& find);
 
   // Calls take(id) for each byte. False, having called nothing, where a byte has no token.
   template <class Take>

@@ -46,9 +46,9 @@ std::optional<CharacterRule> read_character_rule(const JsonValue& part) {
                        &at_white_space};
 }
 
-CharacterSplitter::CharacterSplitter(std::vector<CharacterRule> rules)
+CharacterSplitter::CharacterSplitter(std::vector<CharacterRule> rules, TableLimit& limit)
     : rules_(std::move(rules)),
-      kinds_([of = rules_](char32_t character) { return static_cast<std::uint8_t>(kind_of(of, character)); }) {}
+      kinds_([of = rules_](char32_t character) { return static_cast<std::uint8_t>(kind_of(of, character)); }, limit) {}
 
 AtCut CharacterSplitter::at_cut(std::string_view space) const {
   for (const CharacterRule& rule : rules_) {

@@ -8,6 +8,7 @@
 #include "text/characters.h"
 #include "text/parts.h"
 #include "text/pieces.h"
+#include "text/table_limit.h"
 
 namespace headlight::text {
 
@@ -34,7 +35,7 @@ struct CharacterRule {
 // Several rules one after another, plain ones, or one rule.
 class CharacterSplitter final : public PreTokenizer {
  public:
-  explicit CharacterSplitter(std::vector<CharacterRule> rules);
+  CharacterSplitter(std::vector<CharacterRule> rules, TableLimit& limit);
 
   [[nodiscard]] AtCut at_cut(std::string_view space) const override;
   void split(std::string_view piece, bool first, Scratch& scratch, PieceSink& out) const override;

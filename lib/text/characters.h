@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "text/table_limit.h"
+
 namespace headlight::text {
 
 // Unicode's White_Space, at which words end.
@@ -33,7 +35,9 @@ namespace headlight::text {
 class CharacterTable {
  public:
   using Function = std::function<std::uint8_t(char32_t)>;
-  explicit CharacterTable(Function function) : function_(std::move(function)), table_(kEnd) {
+  CharacterTable(Function function, TableLimit& limit) : function_(std::move(function)) {
+    limit.take(kEnd);
+    table_.resize(kEnd);
     for (char32_t character = 0; character < kEnd; ++character) table_[character] = function_(character);
   }
   [[nodiscard]] std::uint8_t operator()(char32_t character) const {

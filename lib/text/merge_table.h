@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "text/parts.h"
+#include "text/table_limit.h"
 
 namespace headlight::text {
 
@@ -21,17 +22,19 @@ class MergeTable {
   // Ranks are below that: the largest number of so many bits would make an empty place of the last pair there may be.
   static constexpr std::size_t kMostMerges = (std::size_t{1} << 22) - 1;
 
-  // Room for so many pairs.
+  // What a table of so many pairs takes.
+  [[nodiscard]] static std::size_t memory_of(std::size_t pairs) noexcept {
+    return lines_of(pairs) * sizeof(Line) + lines_of(pairs) / 8 + pairs * sizeof(std::uint32_t);
+  }
+  // Room for so many pairs, before the first add().
   void reserve(std::size_t pairs) {
-    entries_.reserve(pairs);
     ids_.reserve(pairs);
+    lines_.assign(lines_of(pairs), {});
+    overflows_.assign(lines_.size(), false);
   }
   // The next rank, from 0 on: at most kMostMerges. Tokens are below kMostIds. Of pairs that are the same the last one
   // counts.
-  void add(std::uint32_t left, std::uint32_t right, std::uint32_t id) {
-    entries_.push_back(key_of(left, right) | ids_.size());
-    ids_.push_back(id);
-  }
+  void add(std::uint32_t left, std::uint32_t right, std::uint32_t id, TableLimit& limit);
   // After the last add().
   void build();
 
@@ -58,7 +61,11 @@ class MergeTable {
   static constexpr std::uint64_t kEmpty = UINT64_MAX;
   struct alignas(64) Line {
     std::array<std::uint64_t, 8> entries;
+    Line() noexcept { entries.fill(kEmpty); }
   };
+  // Pairs for each line: few lines are full, and a table is not much larger than what it holds.
+  static constexpr std::size_t kUsual = 4;
+  [[nodiscard]] static constexpr std::size_t lines_of(std::size_t pairs) noexcept { return pairs / kUsual + 1; }
 
   // Above the bits of a rank.
   [[nodiscard]] static std::uint64_t key_of(std::uint32_t left, std::uint32_t right) noexcept {
@@ -70,10 +77,10 @@ class MergeTable {
   }
   [[nodiscard]] std::uint32_t rank_in_rest(std::uint64_t key) const noexcept;
 
-  std::vector<std::uint32_t> ids_;      // by rank
-  std::vector<std::uint64_t> entries_;  // keys with their ranks, before build(); then those that no line has room for
-  std::vector<Line> lines_;
-  std::vector<bool> overflows_;  // of each line
+  std::vector<std::uint32_t> ids_;   // by rank
+  std::vector<std::uint64_t> rest_;  // keys with their ranks that no line has room for
+  std::vector<Line> lines_ = std::vector<Line>(1);
+  std::vector<bool> overflows_ = std::vector<bool>(1);  // of each line
 };
 
 }  // namespace headlight::text

@@ -67,7 +67,7 @@ bool is_any_mark(char32_t character) {
 
 class FormNormalizer final : public Normalizer {
  public:
-  explicit FormNormalizer(UnicodeForm form) : form_(form) {}
+  FormNormalizer(UnicodeForm form, TableLimit& limit) : form_(form, limit) {}
   void apply(std::string& text, Spare& spare, bool&) const override { form_.apply(text, spare); }
   [[nodiscard]] bool passes_cuts() const override { return true; }
 
@@ -77,6 +77,7 @@ class FormNormalizer final : public Normalizer {
 
 class LowercaseNormalizer final : public Normalizer {
  public:
+  explicit LowercaseNormalizer(TableLimit& limit) : is_lower_(&is_lower, limit) {}
   void apply(std::string& text, Spare& spare, bool& whole_front) const override {
     const auto keeps = [this](char32_t character) { return is_lower_(character) != 0; };
     map_characters(text, spare, whole_front, keeps, append_lower);
@@ -84,13 +85,16 @@ class LowercaseNormalizer final : public Normalizer {
   [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
-  CharacterTable is_lower_{[](char32_t character) -> std::uint8_t {
+  static std::uint8_t is_lower(char32_t character) {
     return character != U'\u0130' && lower(character) == character ? 1 : 0;
-  }};
+  }
+
+  CharacterTable is_lower_;
 };
 
 class StripAccentsNormalizer final : public Normalizer {
  public:
+  explicit StripAccentsNormalizer(TableLimit& limit) : is_mark_(&is_any_mark, limit) {}
   void apply(std::string& text, Spare& spare, bool& whole_front) const override {
     const auto keeps = [this](char32_t character) { return is_mark_(character) == 0; };
     map_characters(text, spare, whole_front, keeps, [](char32_t, std::string&) {});
@@ -98,7 +102,7 @@ class StripAccentsNormalizer final : public Normalizer {
   [[nodiscard]] bool passes_cuts() const override { return true; }
 
  private:
-  CharacterTable is_mark_{[](char32_t character) -> std::uint8_t { return is_any_mark(character) ? 1 : 0; }};
+  CharacterTable is_mark_;
 };
 
 BertRules read_bert_rules(const JsonValue& part) {
@@ -191,9 +195,9 @@ class ByteLevelNormalizer final : public Normalizer {
 
 class SequenceNormalizer final : public Normalizer {
  public:
-  explicit SequenceNormalizer(const JsonValue& part) {
+  SequenceNormalizer(const JsonValue& part, TableLimit& limit) {
     // Flat, so that growth is checked behind each of them.
-    for (const JsonValue& one : flat_parts(part, "normalizers")) parts_.push_back(read_normalizer(one));
+    for (const JsonValue& one : flat_parts(part, "normalizers")) parts_.push_back(read_normalizer(one, limit));
   }
   void apply(std::string& text, Spare& spare, bool& whole_front) const override {
     const std::size_t before = text.size();
@@ -233,25 +237,25 @@ void BertNormalizer::apply(std::string& text, Spare& spare, bool& whole_front) c
   if (rules_.lowers) map_characters(text, spare, whole_front, kKeepsNone, append_lower);
 }
 
-std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part) {
+std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part, TableLimit& limit) {
   const std::string type = type_of(part);
-  if (type == "Sequence") return std::make_unique<SequenceNormalizer>(part);
+  if (type == "Sequence") return std::make_unique<SequenceNormalizer>(part, limit);
   if (type == "BertNormalizer") return std::make_unique<BertNormalizer>(read_bert_rules(part));
   if (type == "Strip") return std::make_unique<StripNormalizer>(part);
   if (type == "Replace") return std::make_unique<ReplaceNormalizer>(part);
   if (type == "Prepend") return std::make_unique<PrependNormalizer>(part);
-  if (type == "Precompiled") return std::make_unique<Precompiled>(part);
+  if (type == "Precompiled") return std::make_unique<Precompiled>(part, limit);
   if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
     expect_keys(part, {});
-    return std::make_unique<FormNormalizer>(
-        UnicodeForm{.compatible = type.size() == 4, .composed = type.back() == 'C'});
+    return std::make_unique<FormNormalizer>(UnicodeForm{.compatible = type.size() == 4, .composed = type.back() == 'C'},
+                                            limit);
   }
   const auto without_keys = [&]<class Part>(std::unique_ptr<Part> made) -> std::unique_ptr<Normalizer> {
     expect_keys(part, {});
     return made;
   };
-  if (type == "Lowercase") return without_keys(std::make_unique<LowercaseNormalizer>());
-  if (type == "StripAccents") return without_keys(std::make_unique<StripAccentsNormalizer>());
+  if (type == "Lowercase") return without_keys(std::make_unique<LowercaseNormalizer>(limit));
+  if (type == "StripAccents") return without_keys(std::make_unique<StripAccentsNormalizer>(limit));
   if (type == "Nmt") return without_keys(std::make_unique<NmtNormalizer>());
   if (type == "ByteLevel") return without_keys(std::make_unique<ByteLevelNormalizer>());
   part.fail("type", "is " + models::in_quotes(type) + ", no normalizer that is known");

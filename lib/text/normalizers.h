@@ -5,12 +5,13 @@
 
 #include "text/bert_words.h"
 #include "text/parts.h"
+#include "text/table_limit.h"
 
 namespace headlight::text {
 
 // `key` of the file: an object with the type BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents,
 // Replace, Prepend, Precompiled, Nmt, ByteLevel or Sequence. Refuses others.
-[[nodiscard]] std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part);
+[[nodiscard]] std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part, TableLimit& limit);
 
 // BERT's, of whole texts; split_words() follows the same rules.
 class BertNormalizer final : public Normalizer {

@@ -78,7 +78,8 @@ class Model {
     append(piece, scratch, ids);
   }
   [[nodiscard]] virtual std::optional<std::int64_t> id(std::string_view token) const = 0;
-  [[nodiscard]] virtual const std::string* token(std::int64_t id) const = 0;
+  // A zero byte stands behind it; nothing for an id that no token has.
+  [[nodiscard]] virtual std::optional<std::string_view> token(std::int64_t id) const noexcept = 0;
   // How many tokens it has, and one more than the largest id.
   [[nodiscard]] virtual std::int64_t count() const = 0;
   [[nodiscard]] virtual std::int64_t size() const = 0;

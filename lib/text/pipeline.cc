@@ -13,6 +13,7 @@
 #include "text/normalizers.h"
 #include "text/pair_lengths.h"
 #include "text/pre_tokenizers.h"
+#include "text/table_limit.h"
 #include "text/unigram.h"
 #include "text/word_pieces.h"
 
@@ -21,21 +22,21 @@ namespace {
 
 using models::in_quotes;
 
-std::unique_ptr<Model> read_model(const JsonValue& document, bool& takes_bytes) {
+std::unique_ptr<Model> read_model(const JsonValue& document, bool& takes_bytes, TableLimit& limit) {
   const auto model = document.object("model");
   if (!model) document.fail("model", "is missing");
   std::string type = model->string("type").value_or("");
   // The oldest files do not say.
   if (type.empty()) type = model->contains("merges") ? "BPE" : model->array("vocab") ? "Unigram" : "WordPiece";
   if (type == "BPE") {
-    auto bpe = std::make_unique<Bpe>(*model);
+    auto bpe = std::make_unique<Bpe>(*model, limit);
     takes_bytes = takes_bytes && bpe->take_bytes();
-    bpe->prepare();
+    bpe->prepare(limit);
     return bpe;
   }
   takes_bytes = false;
-  if (type == "Unigram") return std::make_unique<Unigram>(*model);
-  if (type == "WordPiece") return std::make_unique<WordPieces>(*model);
+  if (type == "Unigram") return std::make_unique<Unigram>(*model, limit);
+  if (type == "WordPiece") return std::make_unique<WordPieces>(*model, limit);
   model->fail("type", "is " + in_quotes(type) + ", expected WordPiece, BPE or Unigram");
 }
 
@@ -142,6 +143,7 @@ std::optional<BertRules> bert_rules(const Pipeline& pipeline) {
 }  // namespace
 
 Pipeline::Pipeline(const JsonValue& document) {
+  TableLimit limit(document);
   expect_keys(document, {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                          "post_processor", "decoder", "model"});
   if (const auto version = document.string("version"); version && *version != "1.0") {
@@ -153,16 +155,16 @@ Pipeline::Pipeline(const JsonValue& document) {
     return found;
   };
   // Small parts first: a file of another kind is refused before its vocabulary is read.
-  if (const auto found = part("normalizer")) normalizer = read_normalizer(*found);
+  if (const auto found = part("normalizer")) normalizer = read_normalizer(*found, limit);
   const auto splitter = part("pre_tokenizer");
   bool takes_bytes = splitter && ends_with_byte_level(*splitter);
-  if (splitter) pre_tokenizer = read_pre_tokenizer(*splitter, false);
+  if (splitter) pre_tokenizer = read_pre_tokenizer(*splitter, false, limit);
   if (const auto found = part("decoder")) decoder = read_decoder(*found);
-  model = read_model(document, takes_bytes);
-  if (takes_bytes) pre_tokenizer = read_pre_tokenizer(*splitter, true);
-  added.emplace(document, *model, normalizer.get());
+  model = read_model(document, takes_bytes, limit);
+  if (takes_bytes) pre_tokenizer = read_pre_tokenizer(*splitter, true, limit);
+  added.emplace(document, *model, normalizer.get(), limit);
   if (const auto found = part("post_processor")) {
-    processor = read_post_processor(*found, [this](std::int64_t id) { return token(id) != nullptr; });
+    processor = read_post_processor(*found, [this](std::int64_t id) { return token(id).has_value(); });
   }
   bert = bert_rules(*this);
   splits_at_cuts = cuts_tell(*this);

@@ -31,9 +31,10 @@ struct Pipeline {
   void append_within(const std::vector<TemplatePart>& parts, std::int64_t room, std::string_view first,
                      std::string_view second, Scratch& scratch, std::vector<std::int64_t>& ids,
                      std::vector<std::int64_t>* types) const;
-  [[nodiscard]] const std::string* token(std::int64_t id) const {
-    const std::string* const found = added->token(id);
-    return found != nullptr ? found : model->token(id);
+  // A zero byte stands behind it; nothing for an id that no token has.
+  [[nodiscard]] std::optional<std::string_view> token(std::int64_t id) const noexcept {
+    const auto found = added->token(id);
+    return found ? found : model->token(id);
   }
 
   std::unique_ptr<Normalizer> normalizer;

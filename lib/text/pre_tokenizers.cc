@@ -129,6 +129,7 @@ class MetaspaceSplitter final : public PreTokenizer {
 // \w+|[^\w\s]+
 class WhitespaceSplitter final : public PreTokenizer {
  public:
+  explicit WhitespaceSplitter(TableLimit& limit) : kinds_(&kind_of, limit) {}
   [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_spaces_alone(space); }
   void split(std::string_view piece, bool first, Scratch&, PieceSink& out) const override {
     Pieces pieces(piece, first, Behavior::removed, out);
@@ -144,12 +145,14 @@ class WhitespaceSplitter final : public PreTokenizer {
 
  private:
   enum class CharacterKind : std::uint8_t { space, word, other };
-  CharacterTable kinds_{[](char32_t character) -> std::uint8_t {
+  static std::uint8_t kind_of(char32_t character) {
     const CharacterKind kind = is_word_character(character) ? CharacterKind::word
                                : is_white_space(character)  ? CharacterKind::space
                                                             : CharacterKind::other;
     return static_cast<std::uint8_t>(kind);
-  }};
+  }
+
+  CharacterTable kinds_;
 };
 
 class SplitSplitter final : public PreTokenizer {
@@ -200,12 +203,12 @@ class SplitSplitter final : public PreTokenizer {
 
 class SequenceSplitter final : public PreTokenizer {
  public:
-  SequenceSplitter(const JsonValue& part, bool keeps_bytes) {
+  SequenceSplitter(const JsonValue& part, bool keeps_bytes, TableLimit& limit) {
     expect_keys(part, {"pretokenizers"});
     const std::vector<JsonValue> parts = needed_parts(part, "pretokenizers");
     std::vector<CharacterRule> rules;  // for one walk
     const auto add_rules = [&] {
-      if (!rules.empty()) parts_.push_back(std::make_unique<CharacterSplitter>(std::exchange(rules, {})));
+      if (!rules.empty()) parts_.push_back(std::make_unique<CharacterSplitter>(std::exchange(rules, {}), limit));
     };
     for (const JsonValue& one : parts) {
       if (const std::optional<CharacterRule> rule = read_character_rule(one)) {
@@ -215,7 +218,7 @@ class SequenceSplitter final : public PreTokenizer {
         continue;
       }
       add_rules();
-      parts_.push_back(read_pre_tokenizer(one, keeps_bytes && &one == &parts.back()));
+      parts_.push_back(read_pre_tokenizer(one, keeps_bytes && &one == &parts.back(), limit));
     }
     add_rules();
   }
@@ -275,18 +278,18 @@ void BertSplitter::split(std::string_view piece, bool first, Scratch&, PieceSink
   split_normalized(piece, words);
 }
 
-std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes) {
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes, TableLimit& limit) {
   if (const std::optional<CharacterRule> rule = read_character_rule(part)) {
-    return std::make_unique<CharacterSplitter>(std::vector{*rule});
+    return std::make_unique<CharacterSplitter>(std::vector{*rule}, limit);
   }
   const std::string type = type_of(part);
-  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes);
+  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes, limit);
   if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes);
   if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
   if (type == "Split") return std::make_unique<SplitSplitter>(part);
   if (type == "BertPreTokenizer" || type == "Whitespace") {
     expect_keys(part, {});
-    if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>();
+    if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>(limit);
     return std::make_unique<BertSplitter>();
   }
   part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "text/parts.h"
+#include "text/table_limit.h"
 
 namespace headlight::text {
 
@@ -18,7 +19,8 @@ class BertSplitter final : public PreTokenizer {
 // `part` of the file: an object with the type BertPreTokenizer, ByteLevel, Metaspace, Digits, Punctuation, Split,
 // Whitespace, WhitespaceSplit or Sequence. Refuses others.
 // `keep_bytes`: a ByteLevel at the end gives pieces as bytes, and not as the characters that it writes them as.
-[[nodiscard]] std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes);
+[[nodiscard]] std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes,
+                                                               TableLimit& limit);
 // Whether there is a ByteLevel at the end.
 [[nodiscard]] bool ends_with_byte_level(const JsonValue& part);
 

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "text/parts.h"
+#include "text/table_limit.h"
 
 namespace headlight::text {
 
 class Precompiled final : public Normalizer {
  public:
-  explicit Precompiled(const JsonValue& part);
+  Precompiled(const JsonValue& part, TableLimit& limit);
   void apply(std::string& text, Spare& spare, bool& whole_front) const override;
   [[nodiscard]] bool passes_cuts() const override { return passes_cuts_; }
 

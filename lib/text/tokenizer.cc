@@ -60,7 +60,7 @@ Tokenizer Tokenizer::read(const std::string& path) {
     file += file.ends_with('/') ? "" : "/";
     file += "tokenizer.json";
   }
-  return parse(files::read_text(file, JsonValue::kLargestFile), file);
+  return parse(JsonValue::parse_object(file, files::read_text(file, JsonValue::kLargestFile)));
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, std::string_view source) {
@@ -131,12 +131,12 @@ TokensAround Tokenizer::tokens_around() const noexcept {
 std::string Tokenizer::decode(const std::vector<std::int64_t>& ids, SpecialTokens special) const {
   std::vector<std::string> tokens;
   for (std::size_t n = 0; n < ids.size(); ++n) {
-    const std::string* const token = state_->token(ids[n]);
-    if (token == nullptr) {
+    const auto token = state_->token(ids[n]);
+    if (!token) {
       throw std::invalid_argument("ids[" + std::to_string(n) + "] is " + std::to_string(ids[n]) +
                                   ", expected the id of a token");
     }
-    if (special == SpecialTokens::with || !state_->added->is_special(*token)) tokens.push_back(*token);
+    if (special == SpecialTokens::with || !state_->added->is_special(*token)) tokens.emplace_back(*token);
   }
   std::string text;
   if (state_->decoder != nullptr) state_->decoder->apply(tokens);
@@ -148,11 +148,11 @@ std::string Tokenizer::decode(const std::vector<std::int64_t>& ids, SpecialToken
 }
 
 std::optional<std::string> Tokenizer::token(std::int64_t id) const {
-  const std::string* const found = state_->token(id);
-  return found == nullptr ? std::nullopt : std::optional(*found);
+  const auto found = state_->token(id);
+  return found ? std::optional<std::string>(*found) : std::nullopt;
 }
 
-const std::string* Tokenizer::find_token(std::int64_t id) const noexcept { return state_->token(id); }
+std::optional<std::string_view> Tokenizer::find_token(std::int64_t id) const noexcept { return state_->token(id); }
 
 std::optional<std::int64_t> Tokenizer::id(std::string_view token) const {
   const auto found = state_->added->id(token);

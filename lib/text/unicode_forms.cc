@@ -113,7 +113,9 @@ bool may_join(std::int32_t character) noexcept {
 
 }  // namespace
 
-FormTable::FormTable(UnicodeForm form) : form_(form), plain_(kTableEnd) {
+FormTable::FormTable(UnicodeForm form, TableLimit& limit) : form_(form) {
+  limit.take(kTableEnd / 8);
+  plain_.resize(kTableEnd);
   std::string text;
   Spare spare;
   std::array<std::int32_t, kMostDecomposed> parts{};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "text/scratch.h"
+#include "text/table_limit.h"
 
 namespace headlight::text {
 
@@ -22,7 +23,7 @@ void apply_form(std::string& text, UnicodeForm form, Spare& spare);
 // A form for many texts: most characters are left as they are.
 class FormTable {
  public:
-  explicit FormTable(UnicodeForm form);
+  FormTable(UnicodeForm form, TableLimit& limit);
   // As apply_form().
   void apply(std::string& text, Spare& spare) const;
 

@@ -23,7 +23,7 @@ double score_of(const JsonValue& entry, const std::vector<JsonValue>& parts) {
 
 }  // namespace
 
-Unigram::Unigram(const JsonValue& model) {
+Unigram::Unigram(const JsonValue& model, TableLimit& limit) {
   expect_keys(model, {"vocab", "unk_id", "byte_fallback"});
   const auto tokens = model.array("vocab");
   if (!tokens) model.fail("vocab", "is missing, expected tokens and their scores");
@@ -34,27 +34,26 @@ Unigram::Unigram(const JsonValue& model) {
     ++count;
     bytes += parts[0].as_string()->size();
   }
+  limit.take(count * sizeof scores_[0]);
   scores_.reserve(count);
-  vocabulary_.reserve(count, bytes);
+  vocabulary_.reserve(count, bytes, limit);
   double lowest = std::numeric_limits<double>::infinity();
   for (const JsonValue& entry : tokens->elements()) {
     const std::vector<JsonValue> parts = entry.few_elements(2);
     scores_.push_back(score_of(entry, parts));
     lowest = std::min(lowest, scores_.back());
-    vocabulary_.add(*parts[0].as_string(), static_cast<std::int64_t>(scores_.size()) - 1, entry);
+    vocabulary_.add(*parts[0].as_string(), static_cast<std::int64_t>(scores_.size()) - 1, entry, limit);
   }
-  static_cast<void>(vocabulary_.sort());  // each has an id of its own
+  static_cast<void>(vocabulary_.sort(limit));  // each has an id of its own
+  tokens_.build(vocabulary_.tokens(), limit);
   unknown_score_ = lowest - kUnknownPenalty;
   const std::int64_t unknown = model.integer("unk_id").value_or(-1);
-  if (vocabulary_.token(unknown) == nullptr) model.fail("unk_id", "is not the id of a token");
+  if (!vocabulary_.token(unknown)) model.fail("unk_id", "is not the id of a token");
   unknown_ = static_cast<std::uint32_t>(unknown);
-  fallback_.read(model, vocabulary_);
-  tokens_.reserve(count);
-  vocabulary_.for_each([&](const std::string& token, std::uint32_t id) {
-    tokens_.add(token, id);
-    longest_ = std::max(longest_, token.size());
-  });
-  tokens_.build();
+  fallback_.read(model, [this](std::string_view token) { return find(token); });
+  for (std::uint32_t place = 0; place < vocabulary_.tokens().size(); ++place) {
+    longest_ = std::max(longest_, vocabulary_.tokens()[place].size());
+  }
 }
 
 // scores[n], previous[n], symbols[n]: of the best way to build the first n bytes its score, where its last token
@@ -82,7 +81,7 @@ std::size_t Unigram::search(std::string_view piece, Scratch& scratch) const {
     Trie::Walk walk(tokens_);
     for (std::size_t at = begin; at < piece.size() && walk.step(piece[at]);) {
       ++at;
-      const std::uint32_t id = walk.id();
+      const std::uint32_t id = walk.token();
       if (id == Trie::kNone) continue;
       offer(at, score + scores_[id], id);
       single = single || at == character;
@@ -137,8 +136,8 @@ void Unigram::append_path(std::string_view piece, Scratch& scratch, std::vector<
 }
 
 void Unigram::append_unknown(std::string_view text, std::vector<std::int64_t>& ids) const {
-  const std::uint32_t id = text.size() <= kLongestToken ? vocabulary_.find(text) : TokenTable::kNone;
-  if (id != TokenTable::kNone) return ids.push_back(id);
+  const std::uint32_t id = text.size() <= kLongestToken ? find(text) : kNone;
+  if (id != kNone) return ids.push_back(id);
   if (!fallback_.take_bytes(text, [&](std::uint32_t token) { ids.push_back(token); })) ids.push_back(unknown_);
 }
 

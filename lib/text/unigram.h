@@ -7,6 +7,7 @@
 
 #include "text/byte_fallback.h"
 #include "text/parts.h"
+#include "text/table_limit.h"
 #include "text/trie.h"
 #include "text/vocabulary.h"
 
@@ -14,13 +15,14 @@ namespace headlight::text {
 
 class Unigram final : public VocabularyModel {
  public:
-  explicit Unigram(const JsonValue& model);
+  Unigram(const JsonValue& model, TableLimit& limit);
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
   void append_first(std::string_view piece, std::size_t most, Scratch& scratch,
                     std::vector<std::int64_t>& ids) const override;
 
  private:
+  [[nodiscard]] std::uint32_t find(std::string_view token) const noexcept override { return tokens_.find(token); }
   // The last place that no token lies across, whatever follows the piece, and before which no unknown character stands;
   // 0: there is none.
   std::size_t search(std::string_view piece, Scratch& scratch) const;

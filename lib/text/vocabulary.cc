@@ -1,46 +1,62 @@
 #include "text/vocabulary.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 
 namespace headlight::text {
 
-void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
-  tokens_.reserve(tokens);
-  table_.reserve(tokens, bytes);
+void Vocabulary::reserve(std::size_t tokens, std::size_t bytes, TableLimit& limit) {
+  limit.take(TokenList::memory_of(tokens, bytes));
+  tokens_.reserve(tokens, bytes);
 }
 
-void Vocabulary::add(std::string_view token, std::int64_t id, const JsonValue& place) {
+void Vocabulary::add(std::string_view token, std::int64_t id, const JsonValue& place, TableLimit& limit) {
   if (id < 0 || id >= kMostIds) place.fail("is no id of 0 to " + std::to_string(kMostIds - 1));
   if (token.size() > kLongestToken) place.fail("has more than " + std::to_string(kLongestToken) + " bytes");
-  tokens_.push_back({std::string(token), static_cast<std::uint32_t>(id)});
-  table_.add(token, static_cast<std::uint32_t>(id));
+  const auto number = static_cast<std::uint32_t>(id);
+  size_ = std::max(size_, number + 1);
+  if (ids_.empty() && number != tokens_.size()) {
+    limit.take(sizeof(std::uint32_t) * tokens_.capacity());
+    ids_.reserve(tokens_.capacity());
+    ids_.resize(tokens_.size());
+    std::iota(ids_.begin(), ids_.end(), 0U);
+    ids_.push_back(number);
+  } else if (!ids_.empty()) {
+    ids_.push_back(number);
+  }
+  tokens_.add(token);
 }
 
-std::optional<std::int64_t> Vocabulary::sort() {
-  table_.sort();
-  const auto before = [](const Token& a, const Token& b) { return a.id < b.id; };
-  if (!std::is_sorted(tokens_.begin(), tokens_.end(), before)) std::sort(tokens_.begin(), tokens_.end(), before);
-  const auto twice =
-      std::adjacent_find(tokens_.begin(), tokens_.end(), [](const Token& a, const Token& b) { return a.id == b.id; });
-  return twice == tokens_.end() ? std::nullopt : std::optional<std::int64_t>(twice->id);
+std::optional<std::int64_t> Vocabulary::sort(TableLimit& limit) {
+  if (!std::is_sorted(ids_.begin(), ids_.end())) {
+    limit.take(sizeof(std::uint32_t) * ids_.size());
+    places_.resize(ids_.size());
+    std::iota(places_.begin(), places_.end(), 0U);
+    std::sort(places_.begin(), places_.end(), [this](std::uint32_t a, std::uint32_t b) { return ids_[a] < ids_[b]; });
+  }
+  const auto id_of = [this](std::size_t n) { return ids_[places_.empty() ? n : places_[n]]; };
+  for (std::size_t n = 1; n < ids_.size(); ++n) {
+    if (id_of(n - 1) == id_of(n)) return id_of(n);
+  }
+  return std::nullopt;
 }
 
-std::optional<std::int64_t> Vocabulary::id(std::string_view token) const {
-  const std::uint32_t found = find(token);
-  return found == TokenTable::kNone ? std::nullopt : std::optional<std::int64_t>(found);
+std::optional<std::string_view> Vocabulary::token(std::int64_t id) const noexcept {
+  if (id < 0 || id >= size_) return std::nullopt;
+  const auto wanted = static_cast<std::uint32_t>(id);
+  if (ids_.empty()) return tokens_[wanted];
+  if (places_.empty()) {
+    const auto found = std::lower_bound(ids_.begin(), ids_.end(), wanted);
+    if (*found != wanted) return std::nullopt;
+    return tokens_[static_cast<std::uint32_t>(found - ids_.begin())];
+  }
+  const auto found = std::lower_bound(places_.begin(), places_.end(), wanted,
+                                      [this](std::uint32_t place, std::uint32_t other) { return ids_[place] < other; });
+  return ids_[*found] == wanted ? std::optional(tokens_[*found]) : std::nullopt;
 }
 
-const std::string* Vocabulary::token(std::int64_t id) const {
-  if (id < 0 || id >= size()) return nullptr;
-  // Most often no id is left out.
-  const auto place = static_cast<std::size_t>(id);
-  if (place < tokens_.size() && tokens_[place].id == id) return &tokens_[place].text;
-  const auto found = std::lower_bound(tokens_.begin(), tokens_.end(), id,
-                                      [](const Token& token, std::int64_t wanted) { return token.id < wanted; });
-  return found->id == id ? &found->text : nullptr;
-}
-
-Vocabulary read_vocabulary(const JsonValue& model) {
+Vocabulary read_vocabulary(const JsonValue& model, TableLimit& limit) {
   const auto tokens = model.object("vocab");
   if (!tokens) model.fail("vocab", "is missing, expected tokens and their ids");
   std::size_t count = 0, bytes = 0;
@@ -49,9 +65,9 @@ Vocabulary read_vocabulary(const JsonValue& model) {
     bytes += token.size();
   }
   Vocabulary vocabulary;
-  vocabulary.reserve(count, bytes);
-  for (const auto& [token, id] : tokens->members()) vocabulary.add(token, id.as_integer().value_or(-1), id);
-  const auto twice = vocabulary.sort();
+  vocabulary.reserve(count, bytes, limit);
+  for (const auto& [token, id] : tokens->members()) vocabulary.add(token, id.as_integer().value_or(-1), id, limit);
+  const auto twice = vocabulary.sort(limit);
   if (!twice) return vocabulary;
   std::optional<JsonValue> last;
   for (const auto& [token, id] : tokens->members()) {

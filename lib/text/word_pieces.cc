@@ -6,20 +6,23 @@
 
 namespace headlight::text {
 
-WordPieces::WordPieces(const JsonValue& model) {
+WordPieces::WordPieces(const JsonValue& model, TableLimit& limit) {
   expect_keys(model, {"unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
-  vocabulary_ = read_vocabulary(model);
+  vocabulary_ = read_vocabulary(model, limit);
   const std::string unknown = needed_string(model, "unk_token");
   const std::string prefix = needed_string(model, "continuing_subword_prefix");
   const std::int64_t longest = model.integer("max_input_chars_per_word").value_or(-1);
   if (longest < 0) model.fail("max_input_chars_per_word", "is no number of characters");
   longest_word_ = static_cast<std::size_t>(longest);
-  const auto id = vocabulary_.id(unknown);
+  pieces_.build(vocabulary_.tokens(), prefix, limit);
+  const auto id = this->id(unknown);
   if (!id) model.fail("unk_token", "is " + models::in_quotes(unknown) + ", which vocab lacks");
   unknown_ = *id;
-  pieces_.reserve(static_cast<std::size_t>(vocabulary_.count()));
-  vocabulary_.for_each([&](const std::string& token, std::uint32_t number) { pieces_.add(token, prefix, number); });
-  pieces_.build();
+}
+
+std::uint32_t WordPieces::find(std::string_view token) const noexcept {
+  const std::uint32_t place = pieces_.words().find(token);
+  return place == Trie::kNone ? kNone : vocabulary_.id_at(place);
 }
 
 void WordPieces::append(std::string_view piece, Scratch&, std::vector<std::int64_t>& ids) const {
@@ -27,41 +30,36 @@ void WordPieces::append(std::string_view piece, Scratch&, std::vector<std::int64
   const bool known =
       piece.size() <= longest_word_ ||
       static_cast<std::size_t>(std::count_if(piece.begin(), piece.end(), begins_character)) <= longest_word_;
-  if (!known || !pieces_.append(piece, ids)) ids.push_back(unknown_);
-}
-
-void PieceTries::reserve(std::size_t tokens) {
-  words_.reserve(tokens);
-  insides_.reserve(tokens);
-}
-
-void PieceTries::add(std::string_view token, std::string_view prefix, std::uint32_t id) {
-  words_.add(token, id);
-  if (token.starts_with(prefix)) insides_.add(token.substr(prefix.size()), id);
-}
-
-void PieceTries::build() {
-  words_.build();
-  insides_.build();
-}
-
-bool PieceTries::append(std::string_view word, std::vector<std::int64_t>& ids) const {
   const std::size_t before = ids.size();
+  if (!known || !pieces_.append(piece, ids)) return ids.push_back(unknown_);
+  if (vocabulary_.ids_are_places()) return;
+  for (std::size_t n = before; n < ids.size(); ++n) ids[n] = vocabulary_.id_at(static_cast<std::uint32_t>(ids[n]));
+}
+
+void PieceTrie::build(const TokenList& tokens, std::string_view prefix, TableLimit& limit) {
+  words_.build(tokens, limit);
+  Trie::Walk walk(words_);
+  const auto goes_on = [&walk](char byte) { return walk.step(byte); };
+  inside_ = std::all_of(prefix.begin(), prefix.end(), goes_on) ? walk.position() : Trie::nowhere();
+}
+
+bool PieceTrie::append(std::string_view word, std::vector<std::int64_t>& places) const {
+  const std::size_t before = places.size();
   for (std::size_t begin = 0; begin < word.size();) {
-    Trie::Walk walk(begin == 0 ? words_ : insides_);
+    Trie::Walk walk(words_, begin == 0 ? Trie::Position() : inside_);
     std::uint32_t longest = Trie::kNone;
     std::size_t end = begin;
     for (std::size_t at = begin; at < word.size() && walk.step(word[at]);) {
       ++at;
-      if (walk.id() == Trie::kNone) continue;
-      longest = walk.id();
+      if (walk.token() == Trie::kNone) continue;
+      longest = walk.token();
       end = at;
     }
     if (longest == Trie::kNone) {
-      ids.resize(before);
+      places.resize(before);
       return false;
     }
-    ids.push_back(longest);
+    places.push_back(longest);
     begin = end;
   }
   return true;

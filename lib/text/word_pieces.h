@@ -9,40 +9,40 @@
 #include <vector>
 
 #include "text/parts.h"
+#include "text/table_limit.h"
+#include "text/token_list.h"
 #include "text/trie.h"
 #include "text/vocabulary.h"
 
 namespace headlight::text {
 
-// The tokens that words begin with, and those that go on inside one.
-class PieceTries {
+// The tokens that words begin with, and those that go on inside one: a tree, and the place in it behind their prefix.
+class PieceTrie {
  public:
-  // Room for so many tokens.
-  void reserve(std::size_t tokens);
-  // `prefix`: what a token begins with that goes on. `token` must outlive build(), and has at most kLongestToken bytes;
-  // of tokens that are the same the one of the largest id counts.
-  void add(std::string_view token, std::string_view prefix, std::uint32_t id);
-  // After the last add().
-  void build();
+  // Trie::build() of the tokens. `prefix`: what a token begins with that goes on.
+  void build(const TokenList& tokens, std::string_view prefix, TableLimit& limit);
 
-  // Appends the ids of a word; false, and nothing, where it cannot be built.
-  [[nodiscard]] bool append(std::string_view word, std::vector<std::int64_t>& ids) const;
+  // Appends the places of a word's tokens; false, and nothing, where it cannot be built.
+  [[nodiscard]] bool append(std::string_view word, std::vector<std::int64_t>& places) const;
   [[nodiscard]] const Trie& words() const noexcept { return words_; }
 
  private:
-  Trie words_, insides_;  // tokens as they are spelt, and those with the prefix, without it
+  Trie words_;
+  Trie::Position inside_;
 };
 
 class WordPieces final : public VocabularyModel {
  public:
-  explicit WordPieces(const JsonValue& model);
+  WordPieces(const JsonValue& model, TableLimit& limit);
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
   // Characters that a word has at most.
   [[nodiscard]] std::size_t longest_word() const noexcept { return longest_word_; }
 
  private:
-  PieceTries pieces_;
+  [[nodiscard]] std::uint32_t find(std::string_view token) const noexcept override;
+
+  PieceTrie pieces_;
   std::int64_t unknown_ = 0;
   std::size_t longest_word_ = 0;
 };

@@ -221,7 +221,7 @@ nb::object default_prompt_of(const Encoder& model) {
 std::string decode(const Encoder& model, nb::handle given) {
   const std::vector<std::int64_t> ids = integers("decode", "ids", given);
   for (const std::int64_t id : ids) {
-    if (model.token(id) == nullptr) {
+    if (!model.token(id)) {
       refuse_value("decode",
                    "ids has " + std::to_string(id) + ", expected 0 to " + std::to_string(model.token_count() - 1));
     }

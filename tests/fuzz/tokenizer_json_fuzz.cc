@@ -1,5 +1,5 @@
 // A tokenizer.json of any bytes, a line of ===, and a text: refused by a FileError, or ids that are tokens, which
-// become text again. Reading it takes no more memory than kTimes the file and kBeside.
+// become text again. Reading it takes no more memory than twice the file and TableLimit::kBeside.
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -8,16 +8,14 @@
 #include "headlight/models/errors.h"
 #include "headlight/text/tokenizer.h"
 #include "support/heap_watch.h"
+#include "text/table_limit.h"
 #include "text/utf8.h"
 
 namespace headlight::fuzz {
 namespace {
 
-// For the trees and tables that a vocabulary is searched by; and for those of single characters.
-constexpr std::size_t kTimes = 16, kBeside = std::size_t{1} << 20;
-
 text::Tokenizer read(std::string_view json) {
-  const test::HeapLimit limit(kTimes * json.size() + kBeside);
+  const test::HeapLimit limit(2 * json.size() + text::TableLimit::kBeside);
   return text::Tokenizer::parse(json);
 }
 

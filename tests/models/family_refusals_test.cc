@@ -153,7 +153,7 @@ TEST(FamilyRefusals, WhatOnlyBertHasIsRefused) {
   EXPECT_EQ(model.tokenize("the city", 3).back(), ids.back());
   EXPECT_EQ(*model.token(ids[0]), "<s>");
   EXPECT_EQ(model.token_id("<s>"), ids[0]);
-  EXPECT_EQ(model.token(628), nullptr);
+  EXPECT_EQ(model.token(628), std::nullopt);
   EXPECT_THROW(static_cast<void>(model.decode(std::vector<std::int64_t>{628})), std::invalid_argument);
 }
 

@@ -25,7 +25,8 @@ TEST(Characters, WhiteSpaceIsThatOfUnicode) {
 
 TEST(Characters, ATableSaysWhatItsFunctionSays) {
   const auto is_odd = [](char32_t character) -> std::uint8_t { return character % 3 == 0 ? 2 : 0; };
-  const CharacterTable table(is_odd);
+  TableLimit none;
+  const CharacterTable table(is_odd, none);
   for (const char32_t character : {U'\0', U'a', U'\uFFFF', U'\U00010000', U'\U0010FFFF'}) {
     EXPECT_EQ(table(character), is_odd(character));
   }

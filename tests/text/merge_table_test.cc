@@ -16,8 +16,9 @@ TEST(MergeTable, HasNoPairsWhereNoneWereAdded) {
 
 TEST(MergeTable, FindsThePairOfTheLastTokens) {
   MergeTable table;
-  table.add(0, kLastId, 1);
-  table.add(kLastId, kLastId, 2);
+  TableLimit none;
+  table.add(0, kLastId, 1, none);
+  table.add(kLastId, kLastId, 2, none);
   table.build();
   EXPECT_EQ(table.rank(0, kLastId), 0U);
   EXPECT_EQ(table.rank(kLastId, kLastId), 1U);
@@ -28,12 +29,16 @@ TEST(MergeTable, FindsThePairOfTheLastTokens) {
 // So many that a line of the cache has no room for all of its pairs.
 TEST(MergeTable, FindsTheLastOfEqualPairs) {
   constexpr std::uint32_t kPairs = 5000;
-  MergeTable table;
-  for (std::uint32_t n = 0; n < 2 * kPairs; ++n) table.add(n % kPairs, kLastId, n);
-  table.build();
-  for (std::uint32_t n = 0; n < kPairs; ++n) {
-    ASSERT_EQ(table.rank(n, kLastId), kPairs + n);
-    ASSERT_EQ(table.rank(kLastId, n), MergeTable::kNone);
+  for (const std::size_t room : {std::size_t{1}, std::size_t{2 * kPairs}}) {
+    MergeTable table;
+    TableLimit none;
+    table.reserve(room);
+    for (std::uint32_t n = 0; n < 2 * kPairs; ++n) table.add(n % kPairs, kLastId, n, none);
+    table.build();
+    for (std::uint32_t n = 0; n < kPairs; ++n) {
+      ASSERT_EQ(table.rank(n, kLastId), kPairs + n);
+      ASSERT_EQ(table.rank(kLastId, n), MergeTable::kNone);
+    }
   }
 }
 

@@ -11,12 +11,16 @@
 
 namespace headlight::text::trie_test {
 
-Trie trie_of(const std::vector<std::string>& tokens) {
+// Tokens and their tree.
+struct ListAndTrie {
+  explicit ListAndTrie(const std::vector<std::string>& tokens) {
+    for (const std::string& token : tokens) list.add(token);
+    TableLimit none;
+    trie.build(list, none);
+  }
+  TokenList list;
   Trie trie;
-  for (std::size_t n = 0; n < tokens.size(); ++n) trie.add(tokens[n], static_cast<std::uint32_t>(n));
-  trie.build();
-  return trie;
-}
+};
 
 // Of each beginning of a text the token that it is, as far as any token goes on.
 std::vector<std::uint32_t> walked(const Trie& trie, std::string_view text) {
@@ -24,7 +28,7 @@ std::vector<std::uint32_t> walked(const Trie& trie, std::string_view text) {
   Trie::Walk walk(trie);
   for (const char byte : text) {
     if (!walk.step(byte)) break;
-    ids.push_back(walk.id());
+    ids.push_back(walk.token());
   }
   return ids;
 }
@@ -49,22 +53,25 @@ TEST(Trie, FindsWhatASearchOfTheListFinds) {
     for (int n = 0; n < 2000; ++n) {
       std::string token(random() % 12, ' ');
       for (char& byte : token) byte = static_cast<char>(random() % letters);
-      if (!token.empty()) listed[token] = static_cast<std::uint32_t>(tokens.size());
+      listed[token] = static_cast<std::uint32_t>(tokens.size());
       tokens.push_back(token);
     }
-    const Trie trie = trie_of(tokens);
+    const ListAndTrie made(tokens);
     for (int n = 0; n < 2000; ++n) {
       std::string text = tokens[random() % tokens.size()] + tokens[random() % tokens.size()];
       if (!text.empty() && n % 2 == 0) text[random() % text.size()] = static_cast<char>(random() % letters);
-      ASSERT_EQ(walked(trie, text), searched(listed, text)) << letters << " letters, text " << n;
+      const auto whole = listed.find(text);
+      ASSERT_EQ(made.trie.find(text), whole == listed.end() ? Trie::kNone : whole->second);
+      ASSERT_EQ(walked(made.trie, text), searched(listed, text)) << letters << " letters, text " << n;
     }
   }
 }
 
 TEST(Trie, WithoutTokensGoesNowhere) {
-  const Trie trie = trie_of({});
-  EXPECT_TRUE(walked(trie, "a").empty());
-  EXPECT_TRUE(walked(trie_of({""}), "a").empty());
+  EXPECT_TRUE(walked(ListAndTrie({}).trie, "a").empty());
+  EXPECT_TRUE(walked(ListAndTrie({""}).trie, "a").empty());
+  EXPECT_EQ(ListAndTrie({}).trie.find(""), Trie::kNone);
+  EXPECT_EQ(ListAndTrie({""}).trie.find(""), 0U);
 }
 
 // A file of a stranger may have tokens of a thousand bytes that differ in the last one.
@@ -75,8 +82,8 @@ TEST(Trie, HasAtMostTwoNodesForAToken) {
     tokens.push_back(shared + std::to_string(n));
     tokens.push_back(shared.substr(0, 900) + 'x' + std::to_string(n));
   }
-  EXPECT_LE(trie_of(tokens).nodes(), 2 * tokens.size());
-  EXPECT_EQ(trie_of({std::string(1000, 'a')}).nodes(), 2u);
+  EXPECT_LE(ListAndTrie(tokens).trie.nodes(), 2 * tokens.size());
+  EXPECT_EQ(ListAndTrie({std::string(1000, 'a')}).trie.nodes(), 2u);
 }
 
 }  // namespace headlight::text::trie_test

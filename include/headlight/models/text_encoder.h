@@ -223,9 +223,9 @@ class HEADLIGHT_API TextEncoder {
   [[nodiscard]] std::vector<std::int64_t> tokenize(std::string_view text, std::int64_t max_length = 0) const;
   // The text of ids; BERT's tokens with spaces between words. Throws std::invalid_argument for an id that no token has.
   [[nodiscard]] std::string decode(std::span<const std::int64_t> ids) const;
-  // The token of an id as its file spells it, null for an id that no token has; and the other way. One more than the
-  // largest id.
-  [[nodiscard]] const std::string* token(std::int64_t id) const noexcept;
+  // The token of an id as its file spells it, with a zero byte behind it, as long as this lives; nothing for an id that
+  // no token has. And the other way. One more than the largest id.
+  [[nodiscard]] std::optional<std::string_view> token(std::int64_t id) const noexcept;
   [[nodiscard]] std::optional<std::int64_t> token_id(std::string_view token) const;
   [[nodiscard]] std::int64_t token_count() const noexcept;
 

@@ -82,8 +82,8 @@ class HEADLIGHT_API Tokenizer {
 
   // The token of an id as the file spells it, "Ġstreet"; nothing for an id that no token has.
   [[nodiscard]] std::optional<std::string> token(std::int64_t id) const;
-  // The same where it lies, as long as a copy of this lives; null for an id that no token has.
-  [[nodiscard]] const std::string* find_token(std::int64_t id) const noexcept;
+  // The same where it lies, with a zero byte behind it, as long as a copy of this lives.
+  [[nodiscard]] std::optional<std::string_view> find_token(std::int64_t id) const noexcept;
   [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;
   // One more than the largest id.
   [[nodiscard]] std::int64_t size() const noexcept;

@@ -216,7 +216,7 @@ class HeadsRun {
     picture.rows =
         std::min(static_cast<std::int64_t>(text.size()) - around.count(), kMostExampleTokens - around.before);
     for (std::int64_t token = 0; token < tokens; ++token) {
-      picture.tokens.push_back(*model_.token(text[static_cast<std::size_t>(token)].id));
+      picture.tokens.emplace_back(*model_.token(text[static_cast<std::size_t>(token)].id));
     }
     for (const View<float, 4>& all : found.probabilities) {
       for (std::int64_t head = 0; head < sizes_.heads; ++head) {

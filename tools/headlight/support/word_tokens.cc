@@ -155,7 +155,7 @@ std::vector<WordTokens> words_of(const models::TextEncoder& model, std::string_v
   std::vector<WordTokens> words;
   const auto add_tokens = [&](std::int64_t from, std::int64_t to, bool special) {
     for (; from < to; ++from)
-      words.push_back({{*model.token(ids[static_cast<std::size_t>(from)]), special}, from, from + 1});
+      words.push_back({{std::string(*model.token(ids[static_cast<std::size_t>(from)])), special}, from, from + 1});
   };
   add_tokens(0, begin, true);
   if (pieces) {
