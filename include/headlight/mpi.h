@@ -159,9 +159,10 @@ struct Statistics {
 // Dv] and out [B, n, Hq, Dv], n and m as plan() says, of any types that attention() takes, the same on all ranks: keys
 // and values are sent as they are, those of 16 or 8 bits in half or a quarter of the bytes. `whole` and `options` speak
 // of the whole call; of the options, log_sum_exp [B, Hq, n], key_scales and value_scales [B, m, Hkv] alone are shares.
-// Every option that makes an interval of keys for each row, scale, softcap, alibi, sinks and dropout; refused are mask,
-// bias, probabilities and scores. The bits are those of attention() in one process with the same instruction set,
-// whatever the number of ranks and of threads.
+// Every option that makes an interval of keys for each row, scale, softcap, alibi, sinks, dropout, and a bias that
+// tells distances alone: bias(0, h, i, j) = f(h, j − i), a view [1, Hq, Lq, Lk] of the whole with strides −1 and 1,
+// over the same numbers on all ranks. Refused are mask, other biases, probabilities and scores. The bits are those of
+// attention() in one process with the same instruction set, whatever the number of ranks and of threads.
 //
 // Memory beyond the shares: 17 floats or so for each row and head, and Dv more where out is of 16 bits, two or three
 // segments of at most 1024 keys and values, and the engine's scratch memory; where heads are exchanged, a copy
@@ -213,7 +214,8 @@ HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const 
 //   optimizer.step(engine, {.learning_rate = 1e-3});
 //
 // Options of the layers' calls are those of the whole, the same on all ranks, and so are the calls and their order.
-// Masks and biases that are tensors are refused. A rank that cannot go on in between says so by agree(group, problem).
+// Masks are refused, and so are biases other than those that tell distances alone. A rank that cannot go on in between
+// says so by agree(group, problem).
 class HEADLIGHT_API SequenceAttention final : public TrainingAttention {
  public:
   // Both stay where they are while this lives. Of `spread`, block and shards are those of the rows.
@@ -235,6 +237,11 @@ class HEADLIGHT_API SequenceAttention final : public TrainingAttention {
                 View<const float, 4> out, View<const float, 3> log_sum_exp, View<float, 4> kept,
                 View<const float, 4> out_gradient, const AttentionGradients& gradients,
                 const AttentionOptions& options) const override;
+  void differentiate_distances(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                               View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
+                               View<const float, 4> out_gradient, View<float, 3> distances,
+                               const AttentionOptions& options) const override;
+  void find_largest(std::span<std::int64_t> numbers) const override;
   // Over the rows of a memory, as RowShards distributes them.
   [[nodiscard]] const TrainingAttention& of_memory() const noexcept override;
 

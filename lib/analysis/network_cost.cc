@@ -295,6 +295,10 @@ class TrainedGraph {
       pass_linear_backward(engine, rows, sizes.in, sizes.out, sizes.has_bias, account, operation.adds(0));
     }
     if (sizes.attention != nullptr) account.pass(attention_backward_bytes(engine, sizes));
+    if (sizes.attention != nullptr && sizes.attention->sinks) {
+      const Loan sinks(account, layers::sink_bytes(*sizes.attention));
+      account.pass(fused_backward_bytes(engine, sizes));
+    }
     if (sizes.attention != nullptr && sizes.attention->relative_bias) {
       const Loan by_distance(account, layers::distance_bytes(*sizes.attention, tokens()));
       account.pass(fused_backward_bytes(engine, sizes));

@@ -65,7 +65,7 @@ std::int64_t rows_of(std::span<const RowRun> runs) noexcept {
 std::int64_t place_in(std::span<const RowRun> runs, std::int64_t row) noexcept {
   std::int64_t place = 0;
   for (const RowRun& run : runs) {
-    if (row < run.first + run.count) return place + row - run.first;
+    if (row < run.first + run.count) return place + std::max<std::int64_t>(row - run.first, 0);
     place += run.count;
   }
   return place;

@@ -32,7 +32,7 @@ struct OwnedBlock {
 [[nodiscard]] std::vector<RowRun> runs_of(std::span<const OwnedBlock> blocks, int first_owner, int owners);
 [[nodiscard]] std::int64_t rows_of(std::span<const RowRun> runs) noexcept;
 
-// Where a row lies that the runs hold, counted from the first of them.
+// Where a row lies, counted from the first that the runs hold; one that they do not hold, where the next that they do.
 [[nodiscard]] std::int64_t place_in(std::span<const RowRun> runs, std::int64_t row) noexcept;
 
 }  // namespace headlight::layers

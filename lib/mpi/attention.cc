@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "mpi/call.h"
 #include "mpi/check_shares.h"
+#include "mpi/distance_bias.h"
 #include "mpi/exchange.h"
 #include "mpi/group.h"
 #include "mpi/key_broadcast.h"
@@ -25,7 +26,7 @@ struct RunOfRows {
   RunOfRows(const Engine& engine, const Call& call, const kernels::AttentionKernels& kernels,
             const AttentionOptions& options_, const Run& run, const TypedView<4>& query, const MutableTypedView<4>& out,
             const View<float, 3>& log_sum_exp)
-      : options(options_), attention(make(engine, call, kernels, options, run, query.type)) {
+      : options(of_rows(options_, run)), attention(make(engine, call, kernels, options, run, query.type)) {
     options.log_sum_exp = log_sum_exp;
     attention.query = query;
     attention.out = out;
@@ -33,6 +34,11 @@ struct RunOfRows {
   }
   RunOfRows(const RunOfRows&) = delete;
   RunOfRows& operator=(const RunOfRows&) = delete;
+
+  static AttentionOptions of_rows(AttentionOptions options, const Run& run) noexcept {
+    options.bias = rows_of_bias(options.bias, run.first, run.count);
+    return options;
+  }
 
   static ops::AttentionCall make(const Engine& engine, const Call& call, const kernels::AttentionKernels& kernels,
                                  const AttentionOptions& options, const Run& run, NumberType query) noexcept {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "kernels/kernels.h"
+#include "mpi/distance_bias.h"
 #include "ops/attention/rows.h"
 #include "ops/attention_backward/large_rows.h"
 #include "ops/attention_backward/run.h"
@@ -60,8 +61,9 @@ BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_
             .heads = whole.heads,
             .scratch = nullptr,
             .deltas = nullptr,
-            .distances = {},
+            .sums = {},
             .narrow_sums = nullptr} {
+  whole_.options.bias = rows_of_bias(whole.options.bias, first_query, queries);
   ops::set_scale(call_);
 }
 
@@ -131,32 +133,19 @@ void QueryGradientRows::attend(Engine& engine, const TypedView<4>& key, const Ty
 // Rows [first, last) of the tensor.
 void QueryGradientRows::attend_rows(std::int64_t sample, std::int64_t head, std::int64_t first, std::int64_t last,
                                     int worker, std::int64_t from, std::int64_t to) noexcept {
-  const std::int64_t size = call_.plan.key_block;
-  for (std::int64_t s = call_.sequences.of_query(first); s < call_.sequences.count(); ++s) {
-    const ops::AttentionSequence sequence = call_.sequences(sample, s);
-    if (sequence.first_query >= last) return;
-    const ops::RowInterval here = {std::max<std::int64_t>(first - sequence.first_query, 0),
-                                   std::min(last - sequence.first_query, sequence.queries)};
-    const ops::IntervalRule rule(call_.options, sequence);
-    const std::int64_t last_key = std::min(to - sequence.first_key, sequence.keys);
-    for (std::int64_t key = std::max<std::int64_t>(from - sequence.first_key, 0) / size * size; key < last_key;
-         key += size) {
-      const std::int64_t end = std::min(key + size, sequence.keys);
-      const ops::RowInterval rows = rule.rows_that_see(key, end);
-      const std::int64_t last_row = std::min(rows.last, here.last);
-      if (end > last_key || end <= from - sequence.first_key) continue;
-      if (std::max(rows.first, here.first) >= last_row) continue;
-      ops::BackwardBlock block(call_, worker, sample, head, sequence, key, end - key);
-      for (std::int64_t h = head * call_.sizes.group; h < (head + 1) * call_.sizes.group; ++h) {
-        for (std::int64_t row = std::max(rows.first, here.first); row < last_row; row += call_.plan.query_block) {
-          if (!block.take_rows(h, row, std::min(call_.plan.query_block, last_row - row))) continue;
-          block.tile().query_gradient = call_.query_sums(sample, h, sequence.first_query + row);
-          call_.backward.products.score_gradients(block.tile());
-          call_.backward.products.query_gradient(block.tile());
-        }
-      }
-    }
-  }
+  for_each_block(sample, first, last, from, to,
+                 [&](const ops::AttentionSequence& sequence, std::int64_t key, std::int64_t keys,
+                     std::int64_t first_row, std::int64_t last_row) {
+                   ops::BackwardBlock block(call_, worker, sample, head, sequence, key, keys);
+                   for (std::int64_t h = head * call_.sizes.group; h < (head + 1) * call_.sizes.group; ++h) {
+                     for (std::int64_t row = first_row; row < last_row; row += call_.plan.query_block) {
+                       if (!block.take_rows(h, row, std::min(call_.plan.query_block, last_row - row))) continue;
+                       block.tile().query_gradient = call_.query_sums(sample, h, sequence.first_query + row);
+                       call_.backward.products.score_gradients(block.tile());
+                       call_.backward.products.query_gradient(block.tile());
+                     }
+                   }
+                 });
 }
 
 bool KeyGradientKeys::sums_lie_apart(const Whole& whole, const MutableTypedView<4>& gradient) noexcept {
@@ -204,6 +193,7 @@ KeyGradientKeys::KeyGradientKeys(Engine& engine, const Whole& whole, std::int64_
       heads_(whole.heads),
       group_(whole.sizes.group),
       all_slopes_(whole.options.alibi.begin(), whole.options.alibi.end()),
+      all_biases_(whole.options.bias),
       key_(sums_of(whole, key_gradient)),
       value_(sums_of(whole, value_gradient)) {
   call_.sizes.query_heads = call_.sizes.key_value_heads;
@@ -251,6 +241,8 @@ void KeyGradientKeys::attend(Engine& engine, const Rows& rows, std::int64_t from
     slopes_[h] = all_slopes_[h * static_cast<std::size_t>(group_) + static_cast<std::size_t>(rows.group_head)];
   }
   whole_.options.alibi = slopes_;
+  whole_.options.bias = heads_of_bias(rows_of_bias(all_biases_, rows.first_query, call_.sizes.query_length),
+                                      rows.group_head, call_.sizes.key_value_heads, group_);
   const std::int64_t heads = call_.sizes.key_value_heads;
   const auto tiles = static_cast<std::int64_t>(tiles_.size());
   plan_workers(engine, call_.sizes.batch * heads * tiles);

@@ -4,11 +4,13 @@
 // of floats: where a gradient is of 16 bits they lie apart from it, in memory of the caller's, and are rounded once.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "headlight/tensor.h"
+#include "ops/attention/masks.h"
 #include "ops/attention_backward/block.h"
 #include "ops/attention_backward/kernels.h"
 
@@ -35,6 +37,30 @@ class BackwardPart {
 
  protected:
   ~BackwardPart() = default;
+  // f(sequence, first key, keys, first row, behind the last row), all counted in the sequence, for each block of keys,
+  // on the sequence's grid, that ends behind key `from` and at or before key `to`, and those of rows [first, last) that
+  // may see some of its keys.
+  template <class Function>
+  void for_each_block(std::int64_t sample, std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to,
+                      const Function& f) const noexcept {
+    const std::int64_t size = call_.plan.key_block;
+    for (std::int64_t s = call_.sequences.of_query(first); s < call_.sequences.count(); ++s) {
+      const ops::AttentionSequence sequence = call_.sequences(sample, s);
+      if (sequence.first_query >= last) return;
+      const ops::RowInterval here = {std::max<std::int64_t>(first - sequence.first_query, 0),
+                                     std::min(last - sequence.first_query, sequence.queries)};
+      const ops::IntervalRule rule(call_.options, sequence);
+      const std::int64_t last_key = std::min(to - sequence.first_key, sequence.keys);
+      for (std::int64_t key = std::max<std::int64_t>(from - sequence.first_key, 0) / size * size; key < last_key;
+           key += size) {
+        const std::int64_t end = std::min(key + size, sequence.keys);
+        const ops::RowInterval rows = rule.rows_that_see(key, end);
+        const std::int64_t first_row = std::max(rows.first, here.first), last_row = std::min(rows.last, here.last);
+        if (end > last_key || end <= from - sequence.first_key || first_row >= last_row) continue;
+        f(sequence, key, end - key, first_row, last_row);
+      }
+    }
+  }
   // How many workers so many tasks are for.
   void plan_workers(const Engine& engine, std::int64_t tasks) noexcept;
 
@@ -134,6 +160,7 @@ class KeyGradientKeys : public BackwardPart {
   std::int64_t group_;
   std::vector<float> all_slopes_;        // [Hq]
   std::vector<float> slopes_;            // [Hkv], of one head of the group
+  View<const float, 4> all_biases_;      // of all heads and rows
   std::vector<ops::KeyInterval> tiles_;  // of one sequence each, counted from first_key
   Sums key_;
   Sums value_;

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "layers/shard_nodes.h"
 #include "mpi/digest.h"
+#include "mpi/distance_bias.h"
 #include "mpi/estimate.h"
 #include "ops/attention/masks.h"
 #include "ops/check.h"
@@ -25,15 +26,23 @@ void refuse_options(std::string_view operation, const AttentionOptions& options)
     if (given) ops::fail(operation, std::string("options.") + what + " is given, expected none over ranks");
   };
   refuse(options.mask.has_value(), "mask");
-  refuse(static_cast<bool>(options.bias), "bias");
   refuse(options.probabilities.per_head || options.probabilities.averaged, "probabilities");
   refuse(!options.probabilities.rows.empty(), "probabilities.rows");
   refuse(static_cast<bool>(options.scores), "scores");
 }
 
+// Of any other bias a rank would have to hold what L · L pairs have.
+void check_bias(std::string_view operation, const View<const float, 4>& bias) {
+  if (!bias || tells_distances(bias)) return;
+  ops::fail(
+      operation, "options.bias is ", ops::describe(bias.shape), " with strides ", ops::describe(bias.strides),
+      ", expected none over ranks but one that tells distances alone, [1, Hq, Lq, Lk] with strides [any, any, -1, 1]");
+}
+
 ops::AttentionSizes check_whole(std::string_view operation, const AttentionShape& whole,
                                 const AttentionOptions& options) {
   refuse_options(operation, options);
+  check_bias(operation, options.bias);
   if (whole.head_dim < 1 || whole.value_dim < 1) {
     ops::fail(operation, "head_dim is " + std::to_string(whole.head_dim) + " and value_dim " +
                              std::to_string(whole.value_dim) + ", expected at least 1");
@@ -112,12 +121,24 @@ std::vector<int> Grid::column_ranks() const {
   return ranks;
 }
 
+std::string digest_of_bias(const View<const float, 4>& bias) {
+  if (!bias) return "not given";
+  const std::int64_t rows = bias.extent(2), keys = bias.extent(3);
+  Digest digest;
+  for (std::int64_t h = 0; rows > 0 && keys > 0 && h < bias.extent(1); ++h) {
+    const float* const first = &bias(0, h, rows - 1, 0);
+    digest.add(std::as_bytes(std::span(first, static_cast<std::size_t>(rows + keys - 1))));
+  }
+  return ops::describe(bias.shape) + ", digest " + std::to_string(digest.sum());
+}
+
 AttentionOptions Call::options_of(const AttentionOptions& options) const noexcept {
   AttentionOptions here_options = options;
   const auto first = static_cast<std::size_t>(first_head());
   const auto count = static_cast<std::size_t>(here.query_heads);
   if (!options.alibi.empty()) here_options.alibi = options.alibi.subspan(first, count);
   if (!options.sinks.empty()) here_options.sinks = options.sinks.subspan(first, count);
+  here_options.bias = heads_of_bias(options.bias, first_head(), here.query_heads);
   here_options.log_sum_exp = {};
   return here_options;
 }
@@ -227,6 +248,7 @@ Record record_of(std::string_view operation, const Engine& engine, const Attenti
           {"options.softcap", ops::text_of(options.softcap)},
           {"options.alibi", digest_of(options.alibi)},
           {"options.sinks", digest_of(options.sinks)},
+          {"options.bias", digest_of_bias(options.bias)},
           {"options.dropout.probability", ops::text_of(options.dropout.probability)},
           {"options.dropout.seed", number(options.dropout.seed)},
           {"options.dropout.stream", number(options.dropout.stream)}};

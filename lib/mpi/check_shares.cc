@@ -48,6 +48,7 @@ void add_output(std::string_view operation, std::string_view name, const AnyView
 
 void add_lists(const AttentionOptions& options, std::vector<ops::NamedExtent>& others) {
   for (const ops::NamedExtent& list : ops::lists_of(options)) others.push_back(list);
+  if (options.bias) others.push_back({"bias", ops::check_view("options", "bias", ops::ascending(options.bias))});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "mpi/exchange.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "mpi/messages.h"
@@ -122,6 +123,26 @@ void scatter_rows(Transport& transport, const Grid& grid, const Holding& holding
                   const MutableTypedView<4>& share) {
   exchange(transport, grid, RowsOfRank<TypedView<4>>{grid, holding, rows},
            HeadsOfShare<MutableTypedView<4>>{share, rows.extent(2)});
+}
+
+void find_largest(Transport& transport, std::span<std::int64_t> numbers) {
+  const auto ranks = static_cast<std::size_t>(transport.size()), own = static_cast<std::size_t>(transport.rank());
+  Messages messages(ranks);
+  std::memcpy(messages.make(own, numbers.size_bytes()), numbers.data(), numbers.size_bytes());
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (rank == own) continue;
+    messages.make(rank, numbers.size_bytes());
+    messages.receive(transport, static_cast<int>(rank), rank);
+    messages.send(transport, static_cast<int>(rank), own);
+  }
+  transport.wait(messages.requests);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t n = 0; n < numbers.size(); ++n) {
+      std::int64_t theirs = 0;
+      std::memcpy(&theirs, messages.data(rank) + n * sizeof(theirs), sizeof(theirs));
+      numbers[n] = std::max(numbers[n], theirs);
+    }
+  }
 }
 
 }  // namespace headlight::mpi

@@ -1,7 +1,9 @@
-// Between a rank's share, all heads of some rows, and what it works on, some heads of all rows of its row of the grid.
+// Between a rank's share, all heads of some rows, and what it works on, some heads of all rows of its row of the grid;
+// and a few numbers that all ranks have.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "headlight/tensor.h"
 #include "headlight/typed_view.h"
@@ -35,5 +37,8 @@ class TypedTensor {
 // And back.
 void scatter_rows(Transport& transport, const Grid& grid, const Holding& holding, const TypedView<4>& rows,
                   const MutableTypedView<4>& share);
+
+// Each number the largest that any rank gives.
+void find_largest(Transport& transport, std::span<std::int64_t> numbers);
 
 }  // namespace headlight::mpi

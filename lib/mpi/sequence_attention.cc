@@ -2,6 +2,9 @@
 #include <span>
 #include <string>
 
+#include "mpi/call.h"
+#include "mpi/distance_gradients.h"
+#include "mpi/exchange.h"
 #include "mpi/group.h"
 #include "ops/attention/masks.h"
 
@@ -65,6 +68,23 @@ class OverRanks final : public TrainingAttention {
     add(statistics_, mpi::attention_backward(
                          group_, engine, whole_of(query, key, value), query, key, value, out, log_sum_exp, out_gradient,
                          {gradients.query, gradients.key, gradients.value, gradients.sinks}, options, spread_));
+  }
+
+  void differentiate_distances(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                               View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
+                               View<const float, 4> out_gradient, View<float, 3> distances,
+                               const AttentionOptions& options) const override {
+    add(statistics_, mpi::differentiate_distances(group_, engine, whole_of(query, key, value),
+                                                  {query, key, value, out, log_sum_exp, out_gradient}, shards_.parts(),
+                                                  distances, options, spread_));
+  }
+
+  void find_largest(std::span<std::int64_t> numbers) const override {
+    Transport& transport = group_.state().transport;
+    const Record record = {{"the call", "mpi::SequenceAttention::find_largest"},
+                           {"numbers", std::to_string(numbers.size())}};
+    together(
+        transport, record, statistics_.exchange_seconds, [] {}, [&] { mpi::find_largest(transport, numbers); });
   }
 
  private:
@@ -132,6 +152,16 @@ void SequenceAttention::backward(Engine& engine, View<const float, 4> query, Vie
                                  const AttentionGradients& gradients, const AttentionOptions& options) const {
   state_->of_rows.backward(engine, query, key, value, out, log_sum_exp, kept, out_gradient, gradients, options);
 }
+
+void SequenceAttention::differentiate_distances(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                                                View<const float, 4> value, View<const float, 4> out,
+                                                View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
+                                                View<float, 3> distances, const AttentionOptions& options) const {
+  state_->of_rows.differentiate_distances(engine, query, key, value, out, log_sum_exp, out_gradient, distances,
+                                          options);
+}
+
+void SequenceAttention::find_largest(std::span<std::int64_t> numbers) const { state_->of_rows.find_largest(numbers); }
 
 RowShards* SequenceAttention::shards() const noexcept { return state_->of_rows.shards(); }
 

@@ -64,10 +64,21 @@ Tensor<float, 4> share_of(const std::vector<mpi::Run>& runs, std::int64_t rows, 
   return share;
 }
 
-void expect_bits_spread(mpi::Group& group, Engine& engine, const AttentionCase& c, const mpi::Spread& spread) {
+// `biased`: by the distance of keys, of every head's own or, as `of_all`, of one for all heads.
+enum class Biased { not_at_all, by_head, by_all };
+
+void expect_bits_spread(mpi::Group& group, Engine& engine, const AttentionCase& c, const mpi::Spread& spread,
+                        Biased biased = Biased::not_at_all) {
   SCOPED_TRACE(c.line() + ", head_ranks " + std::to_string(spread.head_ranks) + ", block " +
                std::to_string(spread.block) + ", threads " + std::to_string(engine.threads()));
-  const AttentionInputs in(c);
+  AttentionInputs in(c);
+  const std::int64_t tables = biased == Biased::by_head ? c.query_heads : 1,
+                     distances = c.query_length + c.key_length - 1;
+  const Tensor<float, 2> table = test::Random(c.seed + 2000).normal_tensor<2>({tables, distances});
+  if (biased != Biased::not_at_all) {
+    in.options.bias = {
+        table.data() + c.query_length - 1, {1, tables, c.query_length, c.key_length}, {0, distances, -1, 1}};
+  }
   const Results whole = in_one_process(engine, c, in);
   const mpi::Plan plan = mpi::plan(shape_of(c), in.options, group.rank(), group.size(), spread);
   const auto rows = [&](const auto& tensor) { return share_of(plan.queries, plan.query_rows, tensor); };
@@ -94,11 +105,11 @@ void expect_bits_spread(mpi::Group& group, Engine& engine, const AttentionCase& 
 
 // Every way to spread the case over the ranks.
 void expect_same_bits(mpi::Group& group, Engine& engine, const AttentionCase& c,
-                      const std::vector<std::int64_t>& blocks) {
+                      const std::vector<std::int64_t>& blocks, Biased biased = Biased::not_at_all) {
   for (int head_ranks = 1; head_ranks <= group.size(); ++head_ranks) {
     if (group.size() % head_ranks != 0 || c.key_value_heads % head_ranks != 0) continue;
     for (const std::int64_t block : blocks) {
-      expect_bits_spread(group, engine, c, {.head_ranks = head_ranks, .block = block});
+      expect_bits_spread(group, engine, c, {.head_ranks = head_ranks, .block = block}, biased);
     }
   }
 }
@@ -131,6 +142,20 @@ TEST(MpiSameBits, EveryMaskThatIsAnInterval) {
                                (mask.empty() ? "" : " ") + mask);
       expect_same_bits(group, engine, c,
                        test::quick() ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 192});
+    }
+  }
+}
+
+TEST(MpiSameBits, ABiasThatTellsDistances) {
+  mpi::Group group(MPI_COMM_WORLD);
+  for (const int threads : {1, 2}) {
+    Engine engine({.threads = threads});
+    for (const char* const more : {"B=2 Lq=700 Lk=1200 Hq=8 Hkv=4 D=32 Dv=16 sinks=1 dropout=0.25",
+                                   "B=1 Lq=900 Lk=900 Hq=8 Hkv=4 D=24 Dv=40 query_offsets=0,100,163,800,800,900",
+                                   "B=1 Lq=130 Lk=300 Hq=8 Hkv=4 D=8 Dv=8 causal=bottom-right softcap=2 alibi=1"}) {
+      const AttentionCase c = AttentionCase::parse("seed=3 " + std::string(more));
+      for (const Biased biased : {Biased::by_head, Biased::by_all})
+        expect_same_bits(group, engine, c, {0, 128}, biased);
     }
   }
 }

@@ -60,8 +60,8 @@ class HEADLIGHT_API Network : public Layer {
                std::span<const LayerProbabilities> probabilities = {}, std::span<const LayerHeads> heads = {}) const;
 
   // Training: the same, keeping what backward() needs; with Checkpoint::layer_input the input of every block, with
-  // every_k_layers that of every k-th. Throws std::invalid_argument where `saved` names shards and attention has sinks
-  // or a relative bias.
+  // every_k_layers that of every k-th. Where `saved` names an attention with shards (RowShards), rows of hidden, ids,
+  // positions and token types are those that are held, and offsets those of the whole.
   void forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden, SavedState& saved,
                const TrainingStep& step = {}) const;
   // From the gradient of hidden [N, E] those of all parameters, which are added to; `input` is that of forward().
@@ -98,7 +98,6 @@ class HEADLIGHT_API Network : public Layer {
   [[nodiscard]] std::string_view type_name() const noexcept override { return "Network"; }
   void check(const EncoderInput& input, std::string_view name, const View<const float, 2>& hidden,
              const layers::RowVisitor& visitor) const;
-  void check_shards(const SavedState& saved) const;
   void check_logits(const View<const float, 2>& hidden, std::string_view name,
                     const View<const float, 2>& logits) const;
   [[nodiscard]] std::array<std::int64_t, 12> made_with() const noexcept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "headlight/attention_backward.h"
 #include "headlight/export.h"
@@ -28,6 +29,18 @@ class HEADLIGHT_API TrainingAttention {
                         View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
                         View<float, 4> kept, View<const float, 4> out_gradient, const AttentionGradients& gradients,
                         const AttentionOptions& options) const = 0;
+  // The gradient of a bias that tells distances alone, bias(0, h, i, j) = f(h, j − i), of one sample: dS summed over
+  // all pairs of a distance, of each shard's rows by themselves, or of all rows where there are no shards:
+  //   distances(s, h, j − i + Lq − 1) = Σ dS_ij   [shards, Hq, Lq + Lk − 1],
+  // Lq and Lk those of the whole sequence. Operands as backward() takes them. By itself this is what
+  // attention_backward() would give where all rows and keys are here.
+  virtual void differentiate_distances(Engine& engine, View<const float, 4> query, View<const float, 4> key,
+                                       View<const float, 4> value, View<const float, 4> out,
+                                       View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
+                                       View<float, 3> distances, const AttentionOptions& options) const;
+  // Makes each number the largest that any of those gives who hold rows of the sequence; all call it alike. One who
+  // holds all rows has nothing to do.
+  virtual void find_largest(std::span<std::int64_t> numbers) const;
   // The shards that rows of x fall into: layers keep the gradients of parameters there, shard by shard, and options of
   // their calls speak of the whole sequence. Null: there are none.
   [[nodiscard]] virtual RowShards* shards() const noexcept { return nullptr; }

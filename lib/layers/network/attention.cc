@@ -10,8 +10,11 @@
 #include "layers/network/operations.h"
 #include "layers/network/relative_bias.h"
 #include "layers/network/row_space.h"
+#include "layers/row_distribution.h"
 #include "layers/rows.h"
-#include "ops/attention_backward/distances.h"
+#include "layers/summed_rows.h"
+#include "ops/attention_backward/row_sums.h"
+#include "ops/rows/rotary_angles.h"
 #include "ops/rows/scale.h"
 #include "runtime/parallel.h"
 
@@ -59,6 +62,31 @@ class VisitedRows {
   runtime::Scratch memory_;
 };
 
+// The biases of all distances in a sequence of which some rows are here alone: else they are a value.
+class BiasOfWhole {
+ public:
+  // `table` is null where there is no such bias.
+  BiasOfWhole(const GraphCall& call, const AttentionSpec& spec, const MatrixParameter* table)
+      : heads_(spec.heads),
+        distances_(table == nullptr || call.whole_rows() == call.tokens() ? 0 : 2 * call.whole_rows() - 1),
+        memory_(call.engine(), static_cast<std::size_t>(heads_ * (distances_ + 1)) * sizeof(float), call.name()) {
+    if (distances_ > 0) fill_by_distance(spec.relative_bias, *table, by_distance());
+  }
+
+  void give(AttentionOptions& options) const noexcept {
+    if (distances_ > 0) options.bias = as_bias(by_distance());
+  }
+
+ private:
+  [[nodiscard]] View<float, 2> by_distance() const noexcept {
+    return {reinterpret_cast<float*>(memory_.data()), {heads_, distances_}};
+  }
+
+  std::int64_t heads_;
+  std::int64_t distances_;
+  runtime::Scratch memory_;
+};
+
 // So many heads, from that column on; without rows there is no memory.
 MutableTypedView<4> some_heads(const MutableTypedView<3>& rows, std::int64_t first, std::int64_t heads,
                                std::int64_t head_dim) noexcept {
@@ -71,8 +99,25 @@ MutableTypedView<4> some_heads(const MutableTypedView<3>& rows, std::int64_t fir
 }  // namespace
 
 void AnglesOperation::forward(const GraphCall& call, const RowRange& rows) const {
-  rotary_angles(call.engine(), spec_, head_dim_, call.input().positions, call.input().offsets,
-                call.floats(output(), rows));
+  const View<float, 2> angles = call.floats(output(), rows);
+  const auto [ids, positions, token_types, offsets] = call.input();
+  const RowShards* const shards = call.is_training() ? call.attention().shards() : nullptr;
+  if (shards == nullptr) return rotary_angles(call.engine(), spec_, head_dim_, positions, offsets, angles);
+
+  // Of each sequence some rows are here, and all of them decide how long it is.
+  const std::size_t sequences = offsets.size() - 1;
+  runtime::ScratchLayout layout;
+  const auto of_rows = layout.add<std::int64_t>(offsets.size());
+  const auto of_lengths = layout.add<std::int64_t>(sequences);
+  const runtime::Scratch memory(call.engine(), layout.bytes(), call.name());
+  std::int64_t* const here = of_rows.in(memory.data());
+  std::int64_t* const lengths = of_lengths.in(memory.data());
+  for (std::size_t s = 0; s <= sequences; ++s) here[s] = place_in(shards->rows(), offsets[s]);
+  if (ops::angles_ask_for_lengths(spec_)) {
+    ops::find_sequence_lengths(positions, {here, offsets.size()}, lengths);
+    call.attention().find_largest({lengths, sequences});
+  }
+  ops::fill_rotary_angles(call.engine(), spec_, head_dim_, positions, {here, offsets.size()}, lengths, angles);
 }
 
 void AnglesOperation::backward(const GraphCall&, const RowRange&) {}
@@ -162,8 +207,8 @@ AttentionOptions AttentionOperation::options(const GraphCall& call) const {
   if (spec_.scale != 0) made.scale = spec_.scale;
   if (spec_.softcap != 0) made.softcap = spec_.softcap;
   if (own_.sinks != nullptr) made.sinks = own_.sinks->all();
-  if (input(1) && call.tokens() > 0) {
-    made.bias = RelativeBiasOperation::as_bias(call.floats(input(1), call.all_rows()));
+  if (input(1) && call.tokens() > 0 && call.whole_rows() == call.tokens()) {
+    made.bias = as_bias(RelativeBiasOperation::by_distance(call.floats(input(1), call.all_rows())));
   }
   if (call.is_training()) made.dropout = call.dropout(dropout_);
   return made;
@@ -231,6 +276,8 @@ void AttentionOperation::forward(const GraphCall& call, const RowRange& rows) co
 // As the attention of the step has it; over numbers of 16 bits there is one alone.
 void AttentionOperation::forward_in_training(const GraphCall& call, const RowRange& rows,
                                              AttentionOptions options) const {
+  const BiasOfWhole bias(call, spec_, own_.relative_bias);
+  bias.give(options);
   const Kept kept = this->kept(call, options, call.beside(*this));
   if (own_.memory) own_.memory->forward(call, own_.memory->placed(call, call.activations(), kept.of_memory));
   const auto [query, key, value] = projected(call, rows, kept.of_memory);
@@ -257,7 +304,9 @@ AttentionOperation::Projected AttentionOperation::projected(const GraphCall& cal
 
 void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   const std::int64_t of_query = spec_.heads * spec_.head_dim, of_key = spec_.key_value_heads * spec_.head_dim;
-  const AttentionOptions asked = options(call);
+  AttentionOptions asked = options(call);
+  const BiasOfWhole bias(call, spec_, own_.relative_bias);
+  bias.give(asked);
   const Kept kept = this->kept(call, asked, call.beside(*this));
   const auto [query, key, value] = projected(call, rows, kept.of_memory);
   const MutableTypedView<4> out = samples_of_heads(call, call.at(output(), rows), spec_.head_dim);
@@ -285,7 +334,6 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
     gradients.key = gradient(of_query, of_key);
     gradients.value = gradient(of_query + of_key, of_key);
   }
-  if (own_.sinks != nullptr) gradients.sinks = {own_.sinks->gradient.data(), {spec_.heads}};
   if (call.activations() == NumberType::float32) {
     attention_of(call).backward(call.engine(), floats_of(query), floats_of(key), floats_of(value), floats_of(out),
                                 kept.log_sum_exp, kept.beside, floats_of(out_gradient), gradients, asked);
@@ -293,17 +341,49 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
     attention_backward(call.engine(), query, key, value, out, kept.log_sum_exp, out_gradient, gradients, asked);
   }
   if (own_.memory) own_.memory->backward(call, key_value_gradient);
-  if (input(1) && asked.bias) differentiate_bias(call, {query, key, value, out, kept.log_sum_exp, out_gradient}, asked);
+  const ops::AttentionBackwardOperands operands = {query, key, value, out, kept.log_sum_exp, out_gradient};
+  if (own_.sinks != nullptr) differentiate_sinks(call, operands, asked);
+  if (asked.bias) differentiate_bias(call, operands, asked);
+}
+
+// Each row adds to those of all heads, whoever holds its keys.
+void AttentionOperation::differentiate_sinks(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
+                                             const AttentionOptions& options) {
+  const SummedRows summed(call.engine(), attention_of(call), call.shape().length, call.name());
+  const runtime::Scratch memory(call.engine(), sink_bytes(spec_) * static_cast<std::size_t>(summed.sums()),
+                                call.name());
+  const View<float, 2> sums(reinterpret_cast<float*>(memory.data()), {summed.sums(), spec_.heads});
+  ops::differentiate_rows(call.engine(), call.name(), operands, options, {.rows = summed.rows(), .sinks = sums});
+  const std::span<float> gradient = own_.sinks->all_of_gradient();
+  summed.for_each(call.engine(), gradient, [&](std::int64_t sum) {
+    for (std::int64_t h = 0; h < spec_.heads; ++h) gradient[static_cast<std::size_t>(h)] += sums(sum, h);
+  });
 }
 
 // By distance, which takes as much memory as the bias itself.
 void AttentionOperation::differentiate_bias(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
                                             const AttentionOptions& options) {
-  const std::int64_t distances = 2 * call.tokens() - 1;
-  const runtime::Scratch memory(call.engine(), distance_bytes(spec_, call.tokens()), call.name());
-  const View<float, 2> gradient(reinterpret_cast<float*>(memory.data()), {spec_.heads, distances});
-  ops::differentiate_distances(call.engine(), call.name(), operands, options, gradient);
-  add_bucket_gradients(spec_.relative_bias, gradient, *own_.relative_bias);
+  const SummedRows summed(call.engine(), attention_of(call), call.shape().length, call.name());
+  const std::int64_t sums = summed.sums(), distances = 2 * call.whole_rows() - 1;
+  const runtime::Scratch memory(call.engine(),
+                                distance_bytes(spec_, call.whole_rows()) * static_cast<std::size_t>(sums), call.name());
+  const View<float, 3> by_distance(reinterpret_cast<float*>(memory.data()), {sums, spec_.heads, distances});
+  if (call.activations() == NumberType::float32) {
+    const auto floats = [](const TypedView<4>& view) {
+      return View<const float, 4>(static_cast<const float*>(view.data), view.shape, view.strides);
+    };
+    attention_of(call).differentiate_distances(call.engine(), floats(operands.query), floats(operands.key),
+                                               floats(operands.value), floats(operands.out), operands.log_sum_exp,
+                                               floats(operands.out_gradient), by_distance, options);
+  } else {
+    ops::differentiate_rows(call.engine(), call.name(), operands, options,
+                            {.rows = summed.rows(), .distances = by_distance});
+  }
+  const View<float, 2> gradient = own_.relative_bias->matrix.gradient();
+  summed.for_each(call.engine(), {gradient.data, static_cast<std::size_t>(gradient.size())}, [&](std::int64_t sum) {
+    const View<const float, 2> of_sum(&by_distance(sum, 0, 0), {spec_.heads, distances});
+    add_bucket_gradients(spec_.relative_bias, of_sum, *own_.relative_bias);
+  });
 }
 
 AttentionShape AttentionOperation::attention_shape(const BatchShape& shape) const noexcept {

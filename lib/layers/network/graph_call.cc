@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "layers/network/graph.h"
+#include "layers/row_visitor.h"
 #include "layers/rows.h"
 #include "ops/rows/dropout_rows.h"
 #include "ops/rows/scale.h"
@@ -100,6 +101,11 @@ MutableTypedView<2> GraphCall::at(const Slice& slice, const RowRange& rows) cons
 
 View<float, 2> GraphCall::floats(const Slice& slice, const RowRange& rows) const noexcept {
   return slice ? floats_of(at(slice, rows)) : View<float, 2>();
+}
+
+std::int64_t GraphCall::whole_rows() const noexcept {
+  if (training_ == nullptr) return tokens();
+  return shape().batch * rows_of_x(*training_->attention).whole_length(shape().length);
 }
 
 // Behind those of the operations before it.

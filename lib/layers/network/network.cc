@@ -109,7 +109,6 @@ void Network::forward(Engine& engine, const EncoderInput& input, View<float, 2> 
   layers::check_rows(layers::kNetworkName, saved.attention(), 1, hidden.extent(0));
   check(input, "hidden", hidden, layers::rows_of_x(saved.attention()));
   ops::check_no_self_overlap(layers::kNetworkName, "hidden", hidden.shape, hidden.strides);
-  check_shards(saved);
   const std::int64_t tokens = hidden.extent(0);
   state_->graph.forward(engine, {.tokens = input}, layers::one_sample(hidden), saved, step);
   SavedState::Call done = {.layer = this, .made_with = made_with(), .shape = {tokens, 0, 0}, .step = step};
@@ -127,22 +126,6 @@ void Network::backward(Engine& engine, const EncoderInput& input, const SavedSta
   }
   state_->graph.parameters().check_training();
   state_->graph.backward(engine, {.tokens = input}, saved, layers::one_sample(hidden_gradient), {}, {visitor});
-}
-
-// Sums of gradients that attention makes, and turns by the length of a sequence, know no shards.
-void Network::check_shards(const SavedState& saved) const {
-  const RowShards* const shards = saved.attention().shards();
-  if (shards == nullptr) return;
-  for (std::size_t number = 0; number < state_->spec.blocks.size(); ++number) {
-    const AttentionSpec& attention = state_->spec.blocks[number].attention;
-    if (!attention.sinks && !attention.relative_bias) continue;
-    ops::fail(layers::kNetworkName, "saved names shards, expected none: blocks[", number, "] has ",
-              attention.sinks ? "sinks" : "a relative bias");
-  }
-  if (state_->turns && shards->count() < shards->options().shards) {
-    ops::fail(layers::kNetworkName, "saved names ", shards->count(), " shards, expected all ", shards->options().shards,
-              ": heads are turned");
-  }
 }
 
 // That there are logits, and the shapes of both.

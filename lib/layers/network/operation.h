@@ -116,6 +116,8 @@ class GraphCall {
   [[nodiscard]] const GraphTraining& training() const noexcept { return *training_; }
   [[nodiscard]] const TrainingAttention& attention() const noexcept { return *training_->attention; }
   [[nodiscard]] RowRange all_rows() const noexcept { return {0, tokens()}; }
+  // Rows of the whole, of which others may hold some.
+  [[nodiscard]] std::int64_t whole_rows() const noexcept;
   // So many that lie as one matrix: all, or those of a sample.
   [[nodiscard]] std::int64_t rows_of_matrix() const noexcept { return samples_lie_apart_ ? shape().length : tokens(); }
   // f(rows) for those, in order, so many at a time: of one sample alone where what is given is not one matrix.

@@ -264,6 +264,11 @@ class MemoryProjection {
   WeightMatrix::Rows rows_;
 };
 
+// The memory of the gradients of an attention's sinks.
+[[nodiscard]] inline std::size_t sink_bytes(const AttentionSpec& spec) noexcept {
+  return static_cast<std::size_t>(spec.heads) * sizeof(float);
+}
+
 // out = attention of query, key and value, each of whole heads. Tokens see those of their own sequence, or all that the
 // memory has for them.
 class AttentionOperation final : public Operation {
@@ -323,6 +328,8 @@ class AttentionOperation final : public Operation {
   // Without memory for its size.
   [[nodiscard]] Kept kept(const GraphCall& call, const AttentionOptions& options, std::byte* memory) const;
 
+  void differentiate_sinks(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
+                           const AttentionOptions& options);
   void differentiate_bias(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
                           const AttentionOptions& options);
 

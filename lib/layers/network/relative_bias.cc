@@ -27,25 +27,26 @@ View<float, 2> RelativeBiasOperation::by_distance(const View<float, 2>& y) noexc
   return {y.data, {y.extent(1) / 2, 2 * y.extent(0) - 1}};
 }
 
-View<const float, 4> RelativeBiasOperation::as_bias(const View<float, 2>& y) noexcept {
-  const View<float, 2> by_distance = RelativeBiasOperation::by_distance(y);
-  const std::int64_t tokens = y.extent(0);
-  return {by_distance.data + tokens - 1, {1, by_distance.extent(0), tokens, tokens}, {0, by_distance.stride(0), -1, 1}};
+void RelativeBiasOperation::forward(const GraphCall& call, const RowRange& rows) const {
+  if (rows.count == 0 || call.whole_rows() != call.tokens()) return;
+  fill_by_distance(spec_, table_, by_distance(call.floats(output(), rows)));
 }
 
-void RelativeBiasOperation::forward(const GraphCall& call, const RowRange& rows) const {
-  if (rows.count == 0) return;
-  const View<float, 2> biases = by_distance(call.floats(output(), rows));
-  const std::int64_t heads = biases.extent(0), last = rows.count - 1;
-  // Behind the last head there is room for a row of the table.
-  float* const row = biases.data + heads * biases.extent(1);
-  const DistanceBuckets buckets(spec_);
+View<const float, 4> as_bias(const View<const float, 2>& by_distance) noexcept {
+  const std::int64_t heads = by_distance.extent(0), tokens = (by_distance.extent(1) + 1) / 2;
+  return {by_distance.data + tokens - 1, {1, heads, tokens, tokens}, {0, by_distance.stride(0), -1, 1}};
+}
+
+void fill_by_distance(const RelativeBiasSpec& spec, const MatrixParameter& table, const View<float, 2>& by_distance) {
+  const std::int64_t heads = by_distance.extent(0), last = by_distance.extent(1) / 2;
+  float* const row = by_distance.data + by_distance.size();
+  const DistanceBuckets buckets(spec);
   std::int64_t read = -1;
   for (std::int64_t distance = -last; distance <= last; ++distance) {
     const std::int64_t bucket = buckets.of(distance);
-    if (bucket != read) table_.matrix.read({bucket, 1}, row);
+    if (bucket != read) table.matrix.read({bucket, 1}, row);
     read = bucket;
-    for (std::int64_t h = 0; h < heads; ++h) biases(h, last + distance) = row[h];
+    for (std::int64_t h = 0; h < heads; ++h) by_distance(h, last + distance) = row[h];
   }
 }
 

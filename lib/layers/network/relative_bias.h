@@ -36,10 +36,10 @@ class RelativeBiasOperation final : public Operation {
 
   // The columns of y.
   [[nodiscard]] static std::int64_t columns(std::int64_t heads) noexcept { return 2 * heads; }
-  // Those rows as [H, 2 N − 1], and as the bias of an attention over all tokens.
+  // Those rows as [H, 2 N − 1].
   [[nodiscard]] static View<float, 2> by_distance(const View<float, 2>& y) noexcept;
-  [[nodiscard]] static View<const float, 4> as_bias(const View<float, 2>& y) noexcept;
 
+  // Where some of the tokens are here alone, who attends makes biases of all distances by itself.
   void forward(const GraphCall& call, const RowRange& rows) const override;
   // The gradient of the table is added to by who attends with it.
   void backward(const GraphCall&, const RowRange&) override {}
@@ -51,8 +51,14 @@ class RelativeBiasOperation final : public Operation {
   const MatrixParameter& table_;
 };
 
+// The biases by_distance [H, 2 N − 1], with room for H numbers behind them.
+void fill_by_distance(const RelativeBiasSpec& spec, const MatrixParameter& table, const View<float, 2>& by_distance);
+// The same as the bias of an attention over N tokens.
+[[nodiscard]] View<const float, 4> as_bias(const View<const float, 2>& by_distance) noexcept;
+
 // The memory of gradients by distance, of an attention with such a bias over so many tokens.
 [[nodiscard]] inline std::size_t distance_bytes(const AttentionSpec& spec, std::int64_t tokens) noexcept {
+  if (tokens == 0) return 0;
   return static_cast<std::size_t>(spec.heads) * static_cast<std::size_t>(2 * tokens - 1) * sizeof(float);
 }
 

@@ -65,12 +65,14 @@ void for_each_tile(const BackwardCall& call, int worker, std::int64_t sample, st
   }
 }
 
+// What of a range lies in a sequence of so many rows or keys, counted from its first.
+Range within(const Range& range, std::int64_t first, std::int64_t count) noexcept {
+  return {std::max<std::int64_t>(range.first - first, 0), std::min(range.last - first, count)};
+}
+
 // Those that lie within the unit's rows and keys.
 void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::int64_t sample, std::int64_t head,
               const AttentionSequence& sequence) noexcept {
-  const auto within = [](Range range, std::int64_t first, std::int64_t count) {
-    return Range{std::max<std::int64_t>(range.first - first, 0), std::min(range.last - first, count)};
-  };
   for_each_tile(call, worker, sample, head, sequence, within(unit.rows, sequence.first_query, sequence.queries),
                 within(unit.keys, sequence.first_key, sequence.keys),
                 [&](const kernels::BackwardTile& tile, std::int64_t first_row, std::int64_t first_key) {
@@ -126,22 +128,34 @@ void differentiate_bias(Engine& engine, const BackwardCall& call) noexcept {
   });
 }
 
+void add_to_distances(const kernels::BackwardTile& tile, std::int64_t first, float* sums) noexcept {
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    const float* const gradients = tile.score_gradients + r * tile.stride;
+    float* const to = sums + first - r;
+    for (std::int64_t j = 0; j < tile.keys; ++j) to[j] += gradients[j];
+  }
+}
+
 void differentiate_distances(Engine& engine, const BackwardCall& call) noexcept {
   const AttentionSizes& sizes = call.sizes;
-  runtime::parallel_for(engine, sizes.query_heads, call.plan.workers, [&](std::int64_t head, int worker) {
-    float* const sums = &call.distances(head, 0);
-    std::fill_n(sums, call.distances.extent(1), 0.0f);
+  const View<float, 3>& distances = call.sums.distances;
+  const std::int64_t units = distances.extent(0) * sizes.query_heads;
+  runtime::parallel_for(engine, units, call.plan.workers, [&](std::int64_t unit, int worker) {
+    const std::int64_t sum = unit / sizes.query_heads, head = unit % sizes.query_heads;
+    float* const sums = &distances(sum, head, 0);
+    std::fill_n(sums, distances.extent(2), 0.0f);
     const auto add = [&](const kernels::BackwardTile& tile, std::int64_t first_row, std::int64_t first_key) {
-      for (std::int64_t r = 0; r < tile.rows; ++r) {
-        const float* const gradients = tile.score_gradients + r * tile.stride;
-        float* const to = sums + (first_key - (first_row + r) + sizes.query_length - 1);
-        for (std::int64_t j = 0; j < tile.keys; ++j) to[j] += gradients[j];
-      }
+      add_to_distances(tile, first_key - first_row + sizes.query_length - 1, sums);
     };
     for (std::int64_t b = 0; b < sizes.batch; ++b) {
-      for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
-        const AttentionSequence sequence = call.sequences(b, s);
-        for_each_tile(call, worker, b, head, sequence, {0, sequence.queries}, {0, sequence.keys}, add);
+      for (const RowsOfSum& rows : call.sums.rows) {
+        if (rows.sum != sum) continue;
+        for (std::int64_t s = 0; s < call.sequences.count(); ++s) {
+          const AttentionSequence sequence = call.sequences(b, s);
+          const Range of_sequence =
+              within({rows.first, rows.first + rows.count}, sequence.first_query, sequence.queries);
+          for_each_tile(call, worker, b, head, sequence, of_sequence, {0, sequence.keys}, add);
+        }
       }
     }
   });

@@ -11,6 +11,7 @@
 #include "ops/attention/score_modifiers.h"
 #include "ops/attention_backward/operands.h"
 #include "ops/attention_backward/plan.h"
+#include "ops/attention_backward/row_sums.h"
 #include "ops/call_plan.h"
 #include "ops/rows/typed.h"
 
@@ -32,8 +33,8 @@ struct BackwardCall {
   kernels::AttentionDropout dropout;
   HeadNumbers heads;
   std::byte* scratch;
-  float* deltas;             // [B · Hq · Lq]
-  View<float, 2> distances;  // where their gradient is asked for: differentiate_distances()
+  float* deltas;  // [B · Hq · Lq]
+  RowSums sums;
   float* narrow_sums;  // of a query gradient of 16 bits: [B · Hq · Lq][padded head_dim]; null where it is of floats
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }

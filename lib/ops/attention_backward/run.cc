@@ -264,19 +264,36 @@ double sink_part_of(const BackwardCall& call, std::int64_t sample, std::int64_t 
   return probability * static_cast<double>(delta);
 }
 
-// A unit is a head: its sum in float64, of a sample over rows in ascending order, then over samples: so whoever has the
-// rows of all samples one after another can add it up.
-void differentiate_sinks(Engine& engine, const BackwardCall& call) noexcept {
-  const AttentionSizes& sizes = call.sizes;
-  runtime::parallel_for(engine, sizes.query_heads, call.plan.workers, [&](std::int64_t h, int) {
-    double sum = 0;
-    for (std::int64_t b = 0; b < sizes.batch; ++b) {
-      double of_sample = 0;
-      for (std::int64_t i = 0; i < sizes.query_length; ++i) of_sample += sink_part_of(call, b, h, i);
-      sum += of_sample;
+// Minus the gradient of a head's sink, of those rows that belong to one sum: in float64, of a sample over rows in
+// ascending order, then over samples: so whoever has the rows of all samples one after another can add it up.
+float sum_of_sink(const BackwardCall& call, std::int64_t head, std::span<const RowsOfSum> rows,
+                  std::int64_t sum) noexcept {
+  double all = 0;
+  for (std::int64_t b = 0; b < call.sizes.batch; ++b) {
+    double of_sample = 0;
+    for (const RowsOfSum& some : rows) {
+      if (some.sum != sum) continue;
+      for (std::int64_t i = some.first; i < some.first + some.count; ++i) of_sample += sink_part_of(call, b, head, i);
     }
+    all += of_sample;
+  }
+  return static_cast<float>(all);
+}
+
+void differentiate_sinks(Engine& engine, const BackwardCall& call) noexcept {
+  const RowsOfSum all = {0, 0, call.sizes.query_length};
+  runtime::parallel_for(engine, call.sizes.query_heads, call.plan.workers, [&](std::int64_t h, int) {
     float& gradient = call.gradients.sinks(h);
-    gradient = (call.gradients.accumulate ? gradient : 0.0f) - static_cast<float>(sum);
+    gradient = (call.gradients.accumulate ? gradient : 0.0f) - sum_of_sink(call, h, {&all, 1}, 0);
+  });
+}
+
+void differentiate_sinks_by_sums(Engine& engine, const BackwardCall& call) noexcept {
+  const View<float, 2>& sinks = call.sums.sinks;
+  const std::int64_t heads = sinks.extent(1);
+  runtime::parallel_for(engine, sinks.size(), call.plan.workers, [&](std::int64_t unit, int) {
+    const std::int64_t sum = unit / heads, h = unit % heads;
+    sinks(sum, h) = 0.0f - sum_of_sink(call, h, call.sums.rows, sum);
   });
 }
 
@@ -284,7 +301,7 @@ void differentiate_sinks(Engine& engine, const BackwardCall& call) noexcept {
 void differentiate_laid(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
                         const TypedAttentionGradients& gradients, const AttentionOptions& options,
                         const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
-                        const kernels::AttentionBackwardKernels& backward, View<float, 2> distances) {
+                        const kernels::AttentionBackwardKernels& backward, const RowSums& sums) {
   BackwardCall call{.operands = operands,
                     .keys = {operands.key, operands.value},
                     .gradients = gradients,
@@ -300,7 +317,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .heads = {.all = sizes.query_heads},
                     .scratch = nullptr,
                     .deltas = nullptr,
-                    .distances = distances,
+                    .sums = sums,
                     .narrow_sums = nullptr};
   set_scale(call);
   const runtime::Scratch scratch(engine, call.plan.bytes(), operation);
@@ -315,7 +332,8 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
   if (call.narrow_sums != nullptr) round_query_gradient(engine, call);
   if (gradients.bias) differentiate_bias(engine, call);
   if (gradients.sinks) differentiate_sinks(engine, call);
-  if (distances) differentiate_distances(engine, call);
+  if (sums.sinks) differentiate_sinks_by_sums(engine, call);
+  if (sums.distances) differentiate_distances(engine, call);
 }
 
 }  // namespace
@@ -344,9 +362,9 @@ void round_query_gradient(Engine& engine, const BackwardCall& call) noexcept {
 void differentiate(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
                    const TypedAttentionGradients& gradients, const AttentionOptions& options,
                    const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
-                   const kernels::AttentionBackwardKernels& backward, View<float, 2> distances) {
+                   const kernels::AttentionBackwardKernels& backward, const RowSums& sums) {
   if (!has_empty_views(sizes)) {
-    return differentiate_laid(engine, operation, operands, gradients, options, sizes, kernels, backward, distances);
+    return differentiate_laid(engine, operation, operands, gradients, options, sizes, kernels, backward, sums);
   }
   float anywhere;
   AttentionBackwardOperands laid = operands;
@@ -355,7 +373,7 @@ void differentiate(Engine& engine, std::string_view operation, const AttentionBa
   for (MutableTypedView<4>* const view : {&to.query, &to.key, &to.value}) {
     if (*view) lay_empty_views(anywhere, *view);
   }
-  differentiate_laid(engine, operation, laid, to, options, sizes, kernels, backward, distances);
+  differentiate_laid(engine, operation, laid, to, options, sizes, kernels, backward, sums);
 }
 
 }  // namespace headlight::ops

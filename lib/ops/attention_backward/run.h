@@ -15,11 +15,11 @@ namespace headlight::ops {
   return gradient && gradient.type != NumberType::float32;
 }
 
-// `operation` is who asks for the scratch memory; `distances`, where given, is BackwardCall's.
+// `operation` is who asks for the scratch memory.
 void differentiate(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
                    const TypedAttentionGradients& gradients, const AttentionOptions& options,
                    const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
-                   const kernels::AttentionBackwardKernels& backward, View<float, 2> distances = {});
+                   const kernels::AttentionBackwardKernels& backward, const RowSums& sums = {});
 
 // What a row adds to minus the gradient of its sink: exp(sink − log-sum-exp) · δ, where its log-sum-exp tells that. A
 // row that is padding has no sink, and one without a sink nothing for it.

@@ -1,4 +1,6 @@
 // Formulas as in Hugging Face's transformers (modeling_rope_utils.py), in float64.
+#include "ops/rows/rotary_angles.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -116,10 +118,6 @@ void check(const RotarySpec& spec, std::int64_t head_dim, std::span<const std::i
   }
 }
 
-bool asks_for_lengths(const RotarySpec& spec) noexcept {
-  return spec.scaling.kind == Kind::dynamic || spec.scaling.kind == Kind::longrope;
-}
-
 // Rows [first, last) of the table, with room for the frequencies of one sequence; `lengths` of all sequences, where the
 // angles depend on them.
 void fill_rows(const RotarySpec& spec, std::int64_t head_dim, std::span<const std::int64_t> positions,
@@ -127,6 +125,7 @@ void fill_rows(const RotarySpec& spec, std::int64_t head_dim, std::span<const st
                std::int64_t first, std::int64_t last, double* theta) noexcept {
   const std::int64_t pairs = table.extent(1) / 2;
   const double factor = attention_factor(spec.scaling);
+  const bool asks_for_lengths = ops::angles_ask_for_lengths(spec);
   const bool interleaved = spec.pairing == RotaryPairing::interleaved;
   auto sequence = std::upper_bound(offsets.begin(), offsets.end(), first);  // where that behind it begins
   std::int64_t end = first, filled = -1;
@@ -134,7 +133,7 @@ void fill_rows(const RotarySpec& spec, std::int64_t head_dim, std::span<const st
     if (row == end) {
       while (*sequence <= row) ++sequence;
       end = *sequence;
-      const std::int64_t length = asks_for_lengths(spec) ? lengths[sequence - offsets.begin() - 1] : 0;
+      const std::int64_t length = asks_for_lengths ? lengths[sequence - offsets.begin() - 1] : 0;
       const std::int64_t counted = length_that_counts(spec.scaling, length);
       if (counted != filled) fill_frequencies(spec, head_dim, counted, theta);
       filled = counted;
@@ -159,6 +158,31 @@ void rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim
                    std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
                    View<float, 2> cosines_and_sines) {
   check(spec, head_dim, positions, offsets, cosines_and_sines);
+  const bool asks = ops::angles_ask_for_lengths(spec);
+  runtime::ScratchLayout layout;
+  const auto lengths = layout.add<std::int64_t>(asks ? offsets.size() - 1 : 0);
+  const runtime::Scratch scratch(engine, layout.bytes(), kRotaryAnglesName);
+  if (asks) ops::find_sequence_lengths(positions, offsets, lengths.in(scratch.data()));
+  ops::fill_rotary_angles(engine, spec, head_dim, positions, offsets, lengths.in(scratch.data()), cosines_and_sines);
+}
+
+namespace ops {
+
+bool angles_ask_for_lengths(const RotarySpec& spec) noexcept {
+  return spec.scaling.kind == Kind::dynamic || spec.scaling.kind == Kind::longrope;
+}
+
+void find_sequence_lengths(std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
+                           std::int64_t* lengths) noexcept {
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
+    const auto begin = positions.begin() + offsets[s], end = positions.begin() + offsets[s + 1];
+    lengths[s] = begin == end ? 0 : *std::max_element(begin, end) + 1;
+  }
+}
+
+void fill_rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim,
+                        std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
+                        const std::int64_t* lengths, View<float, 2> cosines_and_sines) {
   if (cosines_and_sines.size() == 0) return;
 
   const std::int64_t rows = cosines_and_sines.extent(0), pairs = cosines_and_sines.extent(1) / 2;
@@ -167,18 +191,14 @@ void rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim
       runtime::workers_for(engine, tasks, runtime::costs::kRotaryAngle * static_cast<double>(cosines_and_sines.size()));
   runtime::ScratchLayout layout;
   const auto theta = layout.add<double>(workers, round_up(pairs, 16));
-  const auto room = layout.add<std::int64_t>(asks_for_lengths(spec) ? offsets.size() - 1 : 0);
   const runtime::Scratch scratch(engine, layout.bytes(), kRotaryAnglesName);
-  std::int64_t* const lengths = room.in(scratch.data());
-  for (std::size_t s = 0; asks_for_lengths(spec) && s + 1 < offsets.size(); ++s) {
-    const auto begin = positions.begin() + offsets[s], end = positions.begin() + offsets[s + 1];
-    lengths[s] = begin == end ? 0 : *std::max_element(begin, end) + 1;
-  }
   runtime::parallel_for(engine, tasks, workers, [&](std::int64_t task, int worker) {
     const std::int64_t first = task * kRowsTogether;
     fill_rows(spec, head_dim, positions, offsets, lengths, cosines_and_sines, first,
               std::min(rows, first + kRowsTogether), theta.in(scratch.data()) + worker * round_up(pairs, 16));
   });
 }
+
+}  // namespace ops
 
 }  // namespace headlight

@@ -1,6 +1,4 @@
 // A bias that tells distances alone: a view of one table, whose rows run backwards, and its gradient.
-#include "ops/attention_backward/distances.h"
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "headlight/attention.h"
 #include "headlight/attention_backward.h"
+#include "ops/attention_backward/row_sums.h"
 #include "support/compare.h"
 #include "support/isas.h"
 #include "support/random.h"
@@ -78,8 +77,10 @@ TEST_P(DistanceBias, HasTheBitsAndTheGradientOfTheBiasWrittenOut) {
         by_table.log_sum_exp = {};
         const View<const float, 4> query = c.query.view(), key = c.key.view(), value = c.value.view(),
                                    out = found.view(), out_gradient = c.out_gradient.view();
-        ops::differentiate_distances(engine, "test", {query, key, value, out, sums.view(), out_gradient}, by_table,
-                                     by_distance.view());
+        const ops::RowsOfSum all_rows = {0, 0, rows};
+        ops::differentiate_rows(
+            engine, "test", {query, key, value, out, sums.view(), out_gradient}, by_table,
+            {.rows = {&all_rows, 1}, .distances = {by_distance.data(), {1, kQueryHeads, by_distance.shape()[1]}}});
         Tensor<float, 4> bias_gradient(c.written_out.shape());
         attention_backward(engine, query, key, value, out, sums.view(), out_gradient, {.bias = bias_gradient.view()},
                            options);

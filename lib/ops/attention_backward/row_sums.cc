@@ -1,12 +1,12 @@
-#include "ops/attention_backward/distances.h"
+#include "ops/attention_backward/row_sums.h"
 
 #include "ops/attention_backward/kernels.h"
 #include "ops/attention_backward/run.h"
 
 namespace headlight::ops {
 
-void differentiate_distances(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
-                             const AttentionOptions& options, View<float, 2> distances) {
+void differentiate_rows(Engine& engine, std::string_view operation, const AttentionBackwardOperands& operands,
+                        const AttentionOptions& options, const RowSums& sums) {
   const TypedView<4>&query = operands.query, &key = operands.key, &value = operands.value;
   const AttentionSizes sizes = {.batch = query.extent(0),
                                 .query_length = query.extent(1),
@@ -18,7 +18,7 @@ void differentiate_distances(Engine& engine, std::string_view operation, const A
                                 .value_dim = value.extent(3)};
   const TypedAttentionGradients nothing;
   const BackwardKernels kernels = backward_kernels_of_types(engine, operands, nothing);
-  differentiate(engine, operation, operands, nothing, options, sizes, kernels.attention, kernels.backward, distances);
+  differentiate(engine, operation, operands, nothing, options, sizes, kernels.attention, kernels.backward, sums);
 }
 
 }  // namespace headlight::ops
