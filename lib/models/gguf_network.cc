@@ -54,6 +54,11 @@ Sizes read_sizes(const GgufMetadata& metadata) {
   Sizes sizes{};
   sizes.width = metadata.size("embedding_length", 1);
   sizes.blocks = metadata.size("block_count", 0, std::nullopt, kMostBlocks);
+  // A block takes memory before anybody looks for its weights, and a file few bytes to ask for many.
+  if (const std::int64_t tensors = std::ssize(metadata.file().tensors()); sizes.blocks > tensors) {
+    metadata.fail("block_count", "is " + std::to_string(sizes.blocks) +
+                                     ", expected at most as many as there are tensors, " + std::to_string(tensors));
+  }
   sizes.heads = metadata.size("attention.head_count", 1);
   sizes.key_value_heads = metadata.size("attention.head_count_kv", 1, sizes.heads);
   if (sizes.heads % sizes.key_value_heads != 0) {

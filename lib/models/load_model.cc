@@ -49,12 +49,37 @@ std::string known_families() {
   return names;
 }
 
-Config read_config(const ModelFolder& folder, ModelOptions& options) {
-  const JsonValue document = folder.json(kConfigFile);
+// A block takes memory before anybody looks for its weights, and a file few bytes to ask for many. `keys`: spellings of
+// the one that says how many there are, of which the first that is there counts.
+void expect_tensors_of_blocks(const JsonValue& document, std::span<const std::string_view> keys,
+                              const SafetensorsFile& weights) {
+  for (const std::string_view key : keys) {
+    const auto value = document.find(key);
+    if (!value) continue;
+    const std::int64_t blocks = value->as_integer().value_or(0), tensors = std::ssize(weights.tensors());
+    if (blocks <= tensors) return;
+    document.fail(key, "is " + std::to_string(blocks) + ", expected at most as many as there are tensors in " +
+                           printable(weights.path()) + ", " + std::to_string(tensors));
+  }
+}
+
+// Those of config.json that a family reads; of BERT's, which has no family, the one.
+std::vector<std::string_view> keys_of_blocks(const Family* family) {
+  if (family == nullptr) return {"num_hidden_layers"};
+  std::vector<std::string_view> found;
+  for (const std::string_view key : {"n_layers", "n_layer", "num_hidden_layers"}) {
+    const auto reads = [&](const FolderKey& one) { return one.key == key && one.treatment == Treatment::read; };
+    if (std::any_of(family->keys.begin(), family->keys.end(), reads)) found.push_back(key);
+  }
+  return found;
+}
+
+Config read_config(const JsonValue& document, const SafetensorsFile& weights, ModelOptions& options) {
   options.model_type = document.string("model_type").value_or("bert");  // the oldest files do not say
   Config config;
   config.text = config_text(document);
   if (options.model_type == "bert") {
+    expect_tensors_of_blocks(document, keys_of_blocks(nullptr), weights);
     const BertConfig bert = read_bert_config(document, options.unknown_keys);
     config.encoder = bert.encoder;
     config.tokenizer_class = bert.tokenizer_class;
@@ -68,6 +93,7 @@ Config read_config(const ModelFolder& folder, ModelOptions& options) {
                                     known_families());
   }
   check_keys(document, kConfigFile, "", options.unknown_keys, config.family->keys);
+  expect_tensors_of_blocks(document, keys_of_blocks(config.family), weights);
   config.of_family = config.family->read(document);
   config.encoder = sizes_of(config.of_family);
   config.tokenizer_class = document.string("tokenizer_class");
@@ -154,7 +180,9 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   ModelOptions options;
   const std::vector<Module> modules = read_modules(folder, options.unknown_keys);
   const ModelFolder transformer = transformer_folder(folder, modules);
-  const Config config = read_config(transformer, options);
+  const JsonValue document = transformer.json(kConfigFile);
+  SafetensorsFile file = transformer.safetensors(kWeightsFile);
+  const Config config = read_config(document, file, options);
   options.encoder = config.encoder;
   const SentenceConfig sentences = read_sentence_config(transformer);
   TokenizerParts tokens = read_tokenizer(transformer, config, sentences, options);
@@ -169,7 +197,6 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   }
   read_vectors(folder, modules, wanted.pooling, options);
   if (options.unread_pooling.empty()) options.unread_pooling = sentences.unread_pooling;
-  SafetensorsFile file = transformer.safetensors(kWeightsFile);
   std::unique_ptr<SavedSource> source = source_of(transformer, config, *tokens.tokenizer);
   std::unique_ptr<TextNetwork> network = load_network(transformer, config, file, wanted.precision, *source);
   network->set_source(std::move(source));

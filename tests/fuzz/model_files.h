@@ -1,6 +1,7 @@
 // A small model as the files that load() reads, and texts that stand for such files.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -17,6 +18,7 @@
 #include "models/bert_weights.h"
 #include "models/families/config_values.h"
 #include "support/heap_watch.h"
+#include "text/table_limit.h"
 
 namespace headlight::fuzz {
 
@@ -74,15 +76,17 @@ inline void load_sound(const models::Family& family) {
   must(models::load("sound", files).options().model_type == family.model_type, "a sound folder");
 }
 
-// Loading takes no more memory than so many times the files, for the trees and tables of a vocabulary, and what the
-// sound weights' network, an engine's scratch memory and the tables of single characters take; and the specification of
-// as many blocks as there may be, which is made before anybody looks whether the weights are there.
+// Loading takes no more memory than so many times the files, for the trees and tables of BERT's vocabulary or a
+// tokenizer.json that a GGUF file describes, and what the sound weights' network, an engine's scratch memory and the
+// tables of a tokenizer take; and the specification of as many blocks as there are tensors, which is made before
+// anybody looks whether those are the ones.
 inline models::TextEncoder load_within(const std::vector<models::FileInMemory>& files) {
-  constexpr std::size_t kTimes = 16, kOfBlock = std::size_t{1} << 14;
-  constexpr std::size_t kBeside = (std::size_t{1} << 20) + kOfBlock * static_cast<std::size_t>(models::kMostBlocks);
+  constexpr std::size_t kTimes = 16, kOfBlock = std::size_t{1} << 14, kOfTensor = 24;
+  constexpr std::size_t kBeside = (std::size_t{1} << 20) + text::TableLimit::kBeside;
   std::size_t bytes = 0;
   for (const models::FileInMemory& file : files) bytes += file.bytes.size();
-  const test::HeapLimit limit(kTimes * bytes + kBeside);
+  const std::size_t blocks = std::min(bytes / kOfTensor, static_cast<std::size_t>(models::kMostBlocks));
+  const test::HeapLimit limit(kTimes * bytes + kBeside + kOfBlock * blocks);
   return models::load("fuzz", files);
 }
 

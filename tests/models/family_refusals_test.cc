@@ -65,6 +65,23 @@ TEST(FamilyRefusals, WeightsThatDoNotFitAreNamed) {
   }
 }
 
+// A network of so many blocks is not made.
+TEST(FamilyRefusals, MoreBlocksThanTensorsAreRefused) {
+  const ScratchFolder scratch;
+  for (const GoldenFamily* family : families_of_hidden_states()) {
+    SCOPED_TRACE(family->name);
+    for (const std::string key : {"num_hidden_layers", "n_layers", "n_layer"}) {
+      json config = family->described.at("config");
+      if (!config.contains(key)) continue;
+      config[key] = 1000;
+      const std::string said =
+          file_error([&] { static_cast<void>(load(family->write(scratch.path("family"), config))); });
+      EXPECT_TRUE(contains(said, "config.json: " + key + " is 1000, expected at most as many as there are tensors in ",
+                           "model.safetensors, "));
+    }
+  }
+}
+
 // tokenizer_config.json beside a tokenizer.json of another kind.
 TEST(FamilyRefusals, TokenizersThatContradictThemselvesAreRefused) {
   const ScratchFolder scratch;

@@ -191,7 +191,7 @@ TEST(GgufModels, AreFoundInAFolderAndInMemory) {
   EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(scratch.path("folder"))); }), "folder",
                        "holds several GGUF files, 'model.gguf' and 'other.gguf'"));
   scratch.write("folder/config.json", "{}");
-  EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(scratch.path("folder"))); }), "config.json"));
+  EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(scratch.path("folder"))); }), "model.safetensors"));
 }
 
 // A GGUF model of BERT with a change of its file.
@@ -211,6 +211,11 @@ TEST(GgufModels, WhatIsNotBuiltIsRefusedByItsKey) {
   EXPECT_TRUE(
       contains(file_error([&] { static_cast<void>(load(scratch.write("m.gguf", GgufWriter("qwen3").file()))); }),
                "qwen3.embedding_length is missing"));
+  GgufWriter many("qwen3");
+  many.integer("qwen3.embedding_length", 8);
+  many.integer("qwen3.block_count", 1000);
+  EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(scratch.write("m.gguf", many.file()))); }),
+                       "qwen3.block_count is 1000, expected at most as many as there are tensors, 0"));
   EXPECT_TRUE(contains(with("qwen3", [](GgufWriter& f) { f.integer("qwen3.expert_count", 8); }),
                        "qwen3.expert_count is 8, expected 0"));
   EXPECT_TRUE(contains(with("qwen3", [](GgufWriter& f) { f.integer("qwen3.rope.dimension_count", 6); }),

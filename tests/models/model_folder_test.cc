@@ -164,7 +164,9 @@ TEST(ModelFolder, ConfigurationsThatCannotBe) {
        "holds the tensor 'embeddings.token_type_embeddings.weight', which config.json does not ask for"},
       {"intermediate_size", "41",
        "'encoder.layer.0.intermediate.dense.weight' has shape [40, 24], but config.json says [41, 24]"},
-      {"num_hidden_layers", "2147483647", "lacks the tensor 'encoder.layer.2.attention.self.query.weight'"},
+      {"num_hidden_layers", "3", "lacks the tensor 'encoder.layer.2.attention.self.query.weight'"},
+      {"num_hidden_layers", "2147483647",
+       "config.json: num_hidden_layers is 2147483647, expected at most as many as there are tensors in "},
       {"num_hidden_layers", "1",
        "holds the tensor 'encoder.layer.1.attention.output.LayerNorm.bias', which config.json does not ask for"},
   };
