@@ -2,7 +2,9 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "text/published_categories.h"
 #include "text/published_versions.h"
@@ -51,37 +53,34 @@ bool is_punctuation(char32_t codepoint) {
 }
 
 bool is_number(char32_t codepoint) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
+  switch (general_category(codepoint)) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_NO:
       return true;
     default:
-      break;
+      return in_ranges(kLatestNumbers, static_cast<std::int32_t>(codepoint));
   }
-  const auto value = static_cast<std::int32_t>(codepoint);
-  return in_ranges(kLaterNumbers, value) || in_ranges(kLatestNumbers, value);
 }
 
+const std::uint32_t kWordCategories =
+    1U << UTF8PROC_CATEGORY_LU | 1U << UTF8PROC_CATEGORY_LL | 1U << UTF8PROC_CATEGORY_LT | 1U << UTF8PROC_CATEGORY_LM |
+    1U << UTF8PROC_CATEGORY_LO | 1U << UTF8PROC_CATEGORY_MN | 1U << UTF8PROC_CATEGORY_MC | 1U << UTF8PROC_CATEGORY_ME |
+    1U << UTF8PROC_CATEGORY_ND | 1U << UTF8PROC_CATEGORY_NL | 1U << UTF8PROC_CATEGORY_PC;
+
 bool is_word_character(char32_t codepoint) {
-  const auto within = [codepoint](char32_t first, char32_t last) { return first <= codepoint && codepoint <= last; };
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(codepoint))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
-    default:  // letters in circles and squares are symbols, and Alphabetic
-      return within(0x200C, 0x200D) || within(0x24B6, 0x24E9) || within(0x1F130, 0x1F149) || within(0x1F150, 0x1F169) ||
-             within(0x1F170, 0x1F189) || in_ranges(kLaterWordCharacters, static_cast<std::int32_t>(codepoint));
-  }
+  const auto within = [codepoint](const CharacterRange& range) {
+    return range.first <= codepoint && codepoint <= range.last;
+  };
+  return (kWordCategories >> general_category(codepoint) & 1) != 0 || within({0x200C, 0x200D}) ||
+         std::any_of(std::begin(kEnclosedLetters), std::end(kEnclosedLetters), within);
+}
+
+int general_category(char32_t codepoint) noexcept {
+  const auto value = static_cast<utf8proc_int32_t>(codepoint);
+  const utf8proc_category_t category = utf8proc_category(value);
+  if (value == kMovedMark) return UTF8PROC_CATEGORY_MC;
+  return category == UTF8PROC_CATEGORY_CN ? later_category(value) : category;
 }
 
 }  // namespace headlight::text

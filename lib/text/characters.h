@@ -28,8 +28,21 @@ namespace headlight::text {
 [[nodiscard]] bool is_punctuation(char32_t codepoint);
 // Digits and other numbers.
 [[nodiscard]] bool is_number(char32_t codepoint);
-// What a regular expression of Unicode calls \w: Alphabetic, marks, decimal digits, connectors, joiners.
+// What Unicode calls \w: Alphabetic, marks, decimal digits, connectors, joiners.
 [[nodiscard]] bool is_word_character(char32_t codepoint);
+struct CharacterRange {
+  char32_t first, last;
+
+  bool operator==(const CharacterRange&) const = default;
+};
+// Of them, all but joiners: those of these categories (bit c: general category c), and letters in circles and squares,
+// which are symbols.
+extern const std::uint32_t kWordCategories;
+inline constexpr CharacterRange kEnclosedLetters[] = {
+    {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+// The general category in Unicode 16.0, as utf8proc numbers them, 0 to 29. utf8proc itself may know an earlier version.
+[[nodiscard]] int general_category(char32_t codepoint) noexcept;
+inline constexpr int kGeneralCategories = 30;
 
 // What a function says of characters, looked up in a table below U+10000.
 class CharacterTable {

@@ -189,7 +189,7 @@ class StripDecoder final : public Decoder {
 
 class ReplaceDecoder final : public Decoder {
  public:
-  explicit ReplaceDecoder(const JsonValue& part) : replacement_(part) {}
+  ReplaceDecoder(const JsonValue& part, TableLimit& limit) : replacement_(part, limit) {}
   void apply(std::vector<std::string>& tokens) const override {
     bool whole = true;
     Spare spare;
@@ -217,9 +217,9 @@ class BpeDecoder final : public Decoder {
 
 class SequenceDecoder final : public Decoder {
  public:
-  explicit SequenceDecoder(const JsonValue& part) {
+  SequenceDecoder(const JsonValue& part, TableLimit& limit) {
     // Flat, as a Sequence of normalizers is.
-    for (const JsonValue& one : flat_parts(part, "decoders")) parts_.push_back(read_decoder(one));
+    for (const JsonValue& one : flat_parts(part, "decoders")) parts_.push_back(read_decoder(one, limit));
   }
   void apply(std::vector<std::string>& tokens) const override {
     const std::size_t before = bytes_of(tokens);
@@ -241,13 +241,13 @@ class SequenceDecoder final : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> read_decoder(const JsonValue& part) {
+std::unique_ptr<Decoder> read_decoder(const JsonValue& part, TableLimit& limit) {
   const std::string type = type_of(part);
-  if (type == "Sequence") return std::make_unique<SequenceDecoder>(part);
+  if (type == "Sequence") return std::make_unique<SequenceDecoder>(part, limit);
   if (type == "Metaspace") return std::make_unique<MetaspaceDecoder>(part);
   if (type == "WordPiece") return std::make_unique<WordPieceDecoder>(part);
   if (type == "Strip") return std::make_unique<StripDecoder>(part);
-  if (type == "Replace") return std::make_unique<ReplaceDecoder>(part);
+  if (type == "Replace") return std::make_unique<ReplaceDecoder>(part, limit);
   if (type == "BPEDecoder") return std::make_unique<BpeDecoder>(part);
   if (type == "ByteLevel") {
     expect_keys(part, {"add_prefix_space", "trim_offsets", "use_regex"});

@@ -137,7 +137,7 @@ class StripNormalizer final : public Normalizer {
 
 class ReplaceNormalizer final : public Normalizer {
  public:
-  explicit ReplaceNormalizer(const JsonValue& part) : replacement_(part) {}
+  ReplaceNormalizer(const JsonValue& part, TableLimit& limit) : replacement_(part, limit) {}
   void apply(std::string& text, Spare& spare, bool& whole_front) const override {
     replacement_.apply(text, spare, whole_front);
   }
@@ -242,7 +242,7 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonValue& part, TableLimit& l
   if (type == "Sequence") return std::make_unique<SequenceNormalizer>(part, limit);
   if (type == "BertNormalizer") return std::make_unique<BertNormalizer>(read_bert_rules(part));
   if (type == "Strip") return std::make_unique<StripNormalizer>(part);
-  if (type == "Replace") return std::make_unique<ReplaceNormalizer>(part);
+  if (type == "Replace") return std::make_unique<ReplaceNormalizer>(part, limit);
   if (type == "Prepend") return std::make_unique<PrependNormalizer>(part);
   if (type == "Precompiled") return std::make_unique<Precompiled>(part, limit);
   if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {

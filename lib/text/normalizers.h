@@ -2,9 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "text/bert_words.h"
 #include "text/parts.h"
+#include "text/regular_expression.h"
 #include "text/table_limit.h"
 
 namespace headlight::text {
@@ -25,22 +28,15 @@ class BertNormalizer final : public Normalizer {
   BertRules rules_;
 };
 
-// What is replaced in a text: a text, or one of the regular expressions that published files have, " {2,}" and "\s+".
+// What is replaced in a text: a text, or what matches a regular expression.
 class Replacement {
  public:
-  explicit Replacement(const JsonValue& part);
+  Replacement(const JsonValue& part, TableLimit& limit);
   void apply(std::string& text, Spare& spare, bool& whole_front) const;
   [[nodiscard]] bool passes_cuts() const { return passes_cuts_; }
 
  private:
-  enum class Kind { text, spaces, white_space };
-  // Where the next match begins and ends, from `at` on; npos where there is none.
-  struct Match {
-    std::size_t begin, end;
-  };
-  [[nodiscard]] Match find(std::string_view text, std::size_t at) const;
-
-  Kind kind_ = Kind::text;
+  std::optional<RegularExpression> expression_;
   std::string pattern_, content_;
   bool passes_cuts_ = true;
 };

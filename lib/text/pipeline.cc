@@ -159,7 +159,7 @@ Pipeline::Pipeline(const JsonValue& document) {
   const auto splitter = part("pre_tokenizer");
   bool takes_bytes = splitter && ends_with_byte_level(*splitter);
   if (splitter) pre_tokenizer = read_pre_tokenizer(*splitter, false, limit);
-  if (const auto found = part("decoder")) decoder = read_decoder(*found);
+  if (const auto found = part("decoder")) decoder = read_decoder(*found, limit);
   model = read_model(document, takes_bytes, limit);
   if (takes_bytes) pre_tokenizer = read_pre_tokenizer(*splitter, true, limit);
   added.emplace(document, *model, normalizer.get(), limit);

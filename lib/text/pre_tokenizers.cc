@@ -15,7 +15,7 @@
 #include "text/characters.h"
 #include "text/cut.h"
 #include "text/pieces.h"
-#include "text/split_patterns.h"
+#include "text/regular_expression.h"
 
 namespace headlight::text {
 
@@ -31,26 +31,37 @@ Behavior read_behavior(const JsonValue& part, std::string_view key) {
 
 namespace {
 
-void split_matches(std::string_view text, bool first, SplitPattern match, PieceSink& out) {
+void split_matches(std::string_view text, bool first, const RegularExpression& expression, Behavior behavior,
+                   bool inverts, PieceSink& out) {
+  Pieces pieces(text, first, behavior, out);
+  RegularExpression::Budget budget(text);
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = match(text, at);
-    out.take(text.substr(at, end - at), first && at == 0);
-    at = end;
+    const RegularExpression::Match match = expression.find(text, at, budget);
+    pieces.add(match.begin, inverts);
+    pieces.add(match.end, !inverts);
+    at = match.end;
   }
+  pieces.finish();
 }
 
-// Of what splits words from marks, as which U+2581 may join marks of the letter before it.
-AtCut at_spaces_alone(std::string_view space) { return space == kMetaspace ? AtCut::unknown : AtCut::splits; }
+// Of what splits a text by matches that stand by themselves.
+AtCut at_cut_of(const RegularExpression& expression, std::string_view space) {
+  return space == " " && expression.ends_at_cuts() ? AtCut::splits : AtCut::unknown;
+}
+
+// GPT-2's.
+constexpr std::string_view kByteLevelPattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 class ByteLevelSplitter final : public PreTokenizer {
  public:
-  ByteLevelSplitter(const JsonValue& part, bool keeps_bytes) : keeps_bytes_(keeps_bytes) {
+  ByteLevelSplitter(const JsonValue& part, bool keeps_bytes, TableLimit& limit) : keeps_bytes_(keeps_bytes) {
     expect_keys(part, {"add_prefix_space", "trim_offsets", "use_regex"});
     prefixes_ = needed_boolean(part, "add_prefix_space");
-    splits_ = part.boolean("use_regex").value_or(true);
+    if (part.boolean("use_regex").value_or(true)) expression_.emplace(kByteLevelPattern, limit);
   }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
-    return splits_ ? at_spaces_alone(space) : AtCut::unknown;
+    return expression_ ? at_cut_of(*expression_, space) : AtCut::unknown;
   }
   void split(std::string_view piece, bool first, Scratch& scratch, PieceSink& out) const override {
     Written prefixed(scratch), written(scratch);
@@ -77,11 +88,12 @@ class ByteLevelSplitter final : public PreTokenizer {
   };
 
   void split_bytes(std::string_view piece, bool first, PieceSink& out) const {
-    if (splits_) return split_matches(piece, first, match_gpt2, out);
+    if (expression_) return split_matches(piece, first, *expression_, Behavior::isolated, false, out);
     out.take(piece, first);
   }
 
-  bool keeps_bytes_, prefixes_ = false, splits_ = true;
+  bool keeps_bytes_, prefixes_ = false;
+  std::optional<RegularExpression> expression_;
 };
 
 class MetaspaceSplitter final : public PreTokenizer {
@@ -129,35 +141,27 @@ class MetaspaceSplitter final : public PreTokenizer {
 // \w+|[^\w\s]+
 class WhitespaceSplitter final : public PreTokenizer {
  public:
-  explicit WhitespaceSplitter(TableLimit& limit) : kinds_(&kind_of, limit) {}
-  [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_spaces_alone(space); }
+  explicit WhitespaceSplitter(TableLimit& limit) : expression_(pattern(), limit) {}
+  [[nodiscard]] AtCut at_cut(std::string_view space) const override { return at_cut_of(expression_, space); }
   void split(std::string_view piece, bool first, Scratch&, PieceSink& out) const override {
-    Pieces pieces(piece, first, Behavior::removed, out);
-    CharacterKind last = CharacterKind::space;
-    for (std::size_t at = 0, begin = 0; at < piece.size(); begin = at) {
-      const auto kind = static_cast<CharacterKind>(kinds_(next_code_point(piece, at)));
-      if (kind != last) pieces.add(begin, last == CharacterKind::space);
-      last = kind;
-    }
-    pieces.add(piece.size(), last == CharacterKind::space);
-    pieces.finish();
+    split_matches(piece, first, expression_, Behavior::removed, true, out);
   }
 
  private:
-  enum class CharacterKind : std::uint8_t { space, word, other };
-  static std::uint8_t kind_of(char32_t character) {
-    const CharacterKind kind = is_word_character(character) ? CharacterKind::word
-                               : is_white_space(character)  ? CharacterKind::space
-                                                            : CharacterKind::other;
-    return static_cast<std::uint8_t>(kind);
+  static std::string pattern() {
+    // Unicode's \w (is_word_character()), which has joiners and lacks fractions, as that of regular expressions does
+    // not.
+    const std::string word =
+        R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\u200C\u200D\u24B6-\u24E9\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+    return "[" + word + "]+|[^\\s" + word + "]+";
   }
 
-  CharacterTable kinds_;
+  RegularExpression expression_;
 };
 
 class SplitSplitter final : public PreTokenizer {
  public:
-  explicit SplitSplitter(const JsonValue& part) {
+  SplitSplitter(const JsonValue& part, TableLimit& limit) {
     expect_keys(part, {"pattern", "behavior", "invert"});
     behavior_ = read_behavior(part, "behavior");
     inverts_ = needed_boolean(part, "invert");
@@ -165,10 +169,7 @@ class SplitSplitter final : public PreTokenizer {
     if (!pattern) part.fail("pattern", "is missing, expected an object");
     expect_keys(*pattern, {"String", "Regex"});
     if (const auto regex = pattern->string("Regex")) {
-      match_ = find_split_pattern(*regex);
-      if (match_ == nullptr) {
-        pattern->fail("Regex", "is " + models::in_quotes(*regex) + ", expected that of GPT-2, Llama 3 or Qwen 2");
-      }
+      expression_ = read_expression(*pattern, *regex, limit);
       return;
     }
     text_ = needed_string(*pattern, "String");
@@ -176,17 +177,17 @@ class SplitSplitter final : public PreTokenizer {
     if (text_.size() > kLongestToken) pattern->fail("String", "is too long");
   }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
-    if (match_ != nullptr) return behavior_ == Behavior::isolated ? at_spaces_alone(space) : AtCut::unknown;
+    if (expression_) return behavior_ == Behavior::isolated ? at_cut_of(*expression_, space) : AtCut::unknown;
     if (!has_no_letters(text_)) return AtCut::unknown;
     if (text_ != space) return AtCut::passes;
     return inverts_ || behavior_ == Behavior::merged_with_previous ? AtCut::unknown : AtCut::splits;
   }
   void split(std::string_view piece, bool first, Scratch&, PieceSink& out) const override {
-    if (match_ != nullptr && behavior_ == Behavior::isolated) return split_matches(piece, first, match_, out);
+    if (expression_) return split_matches(piece, first, *expression_, behavior_, inverts_, out);
     Pieces pieces(piece, first, behavior_, out);
     for (std::size_t at = 0; at < piece.size();) {
-      const std::size_t begin = match_ != nullptr ? at : std::min(piece.find(text_, at), piece.size());
-      const std::size_t end = match_ != nullptr ? match_(piece, at) : std::min(begin + text_.size(), piece.size());
+      const std::size_t begin = std::min(piece.find(text_, at), piece.size());
+      const std::size_t end = std::min(begin + text_.size(), piece.size());
       pieces.add(begin, inverts_);
       pieces.add(end, !inverts_);
       at = end;
@@ -195,7 +196,7 @@ class SplitSplitter final : public PreTokenizer {
   }
 
  private:
-  SplitPattern match_ = nullptr;
+  std::optional<RegularExpression> expression_;
   std::string text_;
   Behavior behavior_;
   bool inverts_;
@@ -284,9 +285,9 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool kee
   }
   const std::string type = type_of(part);
   if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes, limit);
-  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes);
+  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes, limit);
   if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
-  if (type == "Split") return std::make_unique<SplitSplitter>(part);
+  if (type == "Split") return std::make_unique<SplitSplitter>(part, limit);
   if (type == "BertPreTokenizer" || type == "Whitespace") {
     expect_keys(part, {});
     if (type == "Whitespace") return std::make_unique<WhitespaceSplitter>(limit);

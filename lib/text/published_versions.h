@@ -4,41 +4,78 @@
 // lower-case form later are left out, as there.
 #pragma once
 
+#include <utf8proc.h>
+
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 
 #include "text/published_categories.h"
 
 namespace headlight::text {
 
-// Letters (L*) of later versions.
-constexpr std::array<CodepointRange, 22> kLaterLetters{
-    {{0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3}, {0x10D4A, 0x10D65},
-     {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x11380, 0x11389}, {0x1138B, 0x1138B}, {0x1138E, 0x1138E},
-     {0x11390, 0x113B5}, {0x113B7, 0x113B7}, {0x113D1, 0x113D1}, {0x113D3, 0x113D3}, {0x11BC0, 0x11BE0},
-     {0x13460, 0x143FA}, {0x16100, 0x1611D}, {0x16D40, 0x16D6C}, {0x18CFF, 0x18CFF}, {0x1E5D0, 0x1E5ED},
-     {0x1E5F0, 0x1E5F0}, {0x2EBF0, 0x2EE5D}}};
+// Characters of Unicode 16.0, which the regular expressions know.
+struct LaterCharacters {
+  CodepointRange range;
+  utf8proc_category_t category;
+};
+constexpr LaterCharacters kLaterCharacters[] = {
+    {{0x0897, 0x0897}, UTF8PROC_CATEGORY_MN},   {{0x1B4E, 0x1B4F}, UTF8PROC_CATEGORY_PO},
+    {{0x1B7F, 0x1B7F}, UTF8PROC_CATEGORY_PO},   {{0x1C89, 0x1C89}, UTF8PROC_CATEGORY_LU},
+    {{0x1C8A, 0x1C8A}, UTF8PROC_CATEGORY_LL},   {{0x2427, 0x2429}, UTF8PROC_CATEGORY_SO},
+    {{0x2FFC, 0x2FFF}, UTF8PROC_CATEGORY_SO},   {{0x31E4, 0x31E5}, UTF8PROC_CATEGORY_SO},
+    {{0x31EF, 0x31EF}, UTF8PROC_CATEGORY_SO},   {{0xA7CB, 0xA7CC}, UTF8PROC_CATEGORY_LU},
+    {{0xA7CD, 0xA7CD}, UTF8PROC_CATEGORY_LL},   {{0xA7DA, 0xA7DA}, UTF8PROC_CATEGORY_LU},
+    {{0xA7DB, 0xA7DB}, UTF8PROC_CATEGORY_LL},   {{0xA7DC, 0xA7DC}, UTF8PROC_CATEGORY_LU},
+    {{0x105C0, 0x105F3}, UTF8PROC_CATEGORY_LO}, {{0x10D40, 0x10D49}, UTF8PROC_CATEGORY_ND},
+    {{0x10D4A, 0x10D4D}, UTF8PROC_CATEGORY_LO}, {{0x10D4E, 0x10D4E}, UTF8PROC_CATEGORY_LM},
+    {{0x10D4F, 0x10D4F}, UTF8PROC_CATEGORY_LO}, {{0x10D50, 0x10D65}, UTF8PROC_CATEGORY_LU},
+    {{0x10D69, 0x10D6D}, UTF8PROC_CATEGORY_MN}, {{0x10D6E, 0x10D6E}, UTF8PROC_CATEGORY_PD},
+    {{0x10D6F, 0x10D6F}, UTF8PROC_CATEGORY_LM}, {{0x10D70, 0x10D85}, UTF8PROC_CATEGORY_LL},
+    {{0x10D8E, 0x10D8F}, UTF8PROC_CATEGORY_SM}, {{0x10EC2, 0x10EC4}, UTF8PROC_CATEGORY_LO},
+    {{0x10EFC, 0x10EFC}, UTF8PROC_CATEGORY_MN}, {{0x11380, 0x11389}, UTF8PROC_CATEGORY_LO},
+    {{0x1138B, 0x1138B}, UTF8PROC_CATEGORY_LO}, {{0x1138E, 0x1138E}, UTF8PROC_CATEGORY_LO},
+    {{0x11390, 0x113B5}, UTF8PROC_CATEGORY_LO}, {{0x113B7, 0x113B7}, UTF8PROC_CATEGORY_LO},
+    {{0x113B8, 0x113BA}, UTF8PROC_CATEGORY_MC}, {{0x113BB, 0x113C0}, UTF8PROC_CATEGORY_MN},
+    {{0x113C2, 0x113C2}, UTF8PROC_CATEGORY_MC}, {{0x113C5, 0x113C5}, UTF8PROC_CATEGORY_MC},
+    {{0x113C7, 0x113CA}, UTF8PROC_CATEGORY_MC}, {{0x113CC, 0x113CD}, UTF8PROC_CATEGORY_MC},
+    {{0x113CE, 0x113CE}, UTF8PROC_CATEGORY_MN}, {{0x113CF, 0x113CF}, UTF8PROC_CATEGORY_MC},
+    {{0x113D0, 0x113D0}, UTF8PROC_CATEGORY_MN}, {{0x113D1, 0x113D1}, UTF8PROC_CATEGORY_LO},
+    {{0x113D2, 0x113D2}, UTF8PROC_CATEGORY_MN}, {{0x113D3, 0x113D3}, UTF8PROC_CATEGORY_LO},
+    {{0x113D4, 0x113D5}, UTF8PROC_CATEGORY_PO}, {{0x113D7, 0x113D8}, UTF8PROC_CATEGORY_PO},
+    {{0x113E1, 0x113E2}, UTF8PROC_CATEGORY_MN}, {{0x116D0, 0x116E3}, UTF8PROC_CATEGORY_ND},
+    {{0x11BC0, 0x11BE0}, UTF8PROC_CATEGORY_LO}, {{0x11BE1, 0x11BE1}, UTF8PROC_CATEGORY_PO},
+    {{0x11BF0, 0x11BF9}, UTF8PROC_CATEGORY_ND}, {{0x11F5A, 0x11F5A}, UTF8PROC_CATEGORY_MN},
+    {{0x13460, 0x143FA}, UTF8PROC_CATEGORY_LO}, {{0x16100, 0x1611D}, UTF8PROC_CATEGORY_LO},
+    {{0x1611E, 0x16129}, UTF8PROC_CATEGORY_MN}, {{0x1612A, 0x1612C}, UTF8PROC_CATEGORY_MC},
+    {{0x1612D, 0x1612F}, UTF8PROC_CATEGORY_MN}, {{0x16130, 0x16139}, UTF8PROC_CATEGORY_ND},
+    {{0x16D40, 0x16D42}, UTF8PROC_CATEGORY_LM}, {{0x16D43, 0x16D6A}, UTF8PROC_CATEGORY_LO},
+    {{0x16D6B, 0x16D6C}, UTF8PROC_CATEGORY_LM}, {{0x16D6D, 0x16D6F}, UTF8PROC_CATEGORY_PO},
+    {{0x16D70, 0x16D79}, UTF8PROC_CATEGORY_ND}, {{0x18CFF, 0x18CFF}, UTF8PROC_CATEGORY_LO},
+    {{0x1CC00, 0x1CCEF}, UTF8PROC_CATEGORY_SO}, {{0x1CCF0, 0x1CCF9}, UTF8PROC_CATEGORY_ND},
+    {{0x1CD00, 0x1CEB3}, UTF8PROC_CATEGORY_SO}, {{0x1E5D0, 0x1E5ED}, UTF8PROC_CATEGORY_LO},
+    {{0x1E5EE, 0x1E5EF}, UTF8PROC_CATEGORY_MN}, {{0x1E5F0, 0x1E5F0}, UTF8PROC_CATEGORY_LO},
+    {{0x1E5F1, 0x1E5FA}, UTF8PROC_CATEGORY_ND}, {{0x1E5FF, 0x1E5FF}, UTF8PROC_CATEGORY_PO},
+    {{0x1F8B2, 0x1F8BB}, UTF8PROC_CATEGORY_SO}, {{0x1F8C0, 0x1F8C1}, UTF8PROC_CATEGORY_SO},
+    {{0x1FA89, 0x1FA89}, UTF8PROC_CATEGORY_SO}, {{0x1FA8F, 0x1FA8F}, UTF8PROC_CATEGORY_SO},
+    {{0x1FABE, 0x1FABE}, UTF8PROC_CATEGORY_SO}, {{0x1FAC6, 0x1FAC6}, UTF8PROC_CATEGORY_SO},
+    {{0x1FADC, 0x1FADC}, UTF8PROC_CATEGORY_SO}, {{0x1FADF, 0x1FADF}, UTF8PROC_CATEGORY_SO},
+    {{0x1FAE9, 0x1FAE9}, UTF8PROC_CATEGORY_SO}, {{0x1FBCB, 0x1FBEF}, UTF8PROC_CATEGORY_SO},
+    {{0x2EBF0, 0x2EE5D}, UTF8PROC_CATEGORY_LO}};
+// A spacing mark (Mc) there, which was a nonspacing one.
+constexpr std::int32_t kMovedMark = 0x1171E;
 
-// Numbers (N*) of later versions.
-constexpr std::array<CodepointRange, 7> kLaterNumbers{{{0x10D40, 0x10D49},
-                                                       {0x116D0, 0x116E3},
-                                                       {0x11BF0, 0x11BF9},
-                                                       {0x16130, 0x16139},
-                                                       {0x16D70, 0x16D79},
-                                                       {0x1CCF0, 0x1CCF9},
-                                                       {0x1E5F1, 0x1E5FA}}};
+[[nodiscard]] constexpr utf8proc_category_t later_category(std::int32_t character) noexcept {
+  const auto* const after =
+      std::upper_bound(std::begin(kLaterCharacters), std::end(kLaterCharacters), character,
+                       [](std::int32_t value, const LaterCharacters& later) { return value < later.range.first; });
+  const bool is_later = after != std::begin(kLaterCharacters) && character <= (after - 1)->range.last;
+  return is_later ? (after - 1)->category : UTF8PROC_CATEGORY_CN;
+}
 
 // Those that only Digits knows.
 constexpr std::array<CodepointRange, 2> kLatestNumbers{{{0x11DE0, 0x11DE9}, {0x16FF4, 0x16FF6}}};
-
-// Of \w, letters and numbers of later versions.
-constexpr std::array<CodepointRange, 32> kLaterWordCharacters{
-    {{0x0897, 0x0897},   {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3},
-     {0x10D40, 0x10D65}, {0x10D69, 0x10D6D}, {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x10EFC, 0x10EFC},
-     {0x11380, 0x11389}, {0x1138B, 0x1138B}, {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113C0},
-     {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D3}, {0x113E1, 0x113E2},
-     {0x116D0, 0x116E3}, {0x11BC0, 0x11BE0}, {0x11BF0, 0x11BF9}, {0x11F5A, 0x11F5A}, {0x13460, 0x143FA},
-     {0x16100, 0x16139}, {0x16D40, 0x16D6C}, {0x16D70, 0x16D79}, {0x18CFF, 0x18CFF}, {0x1CCF0, 0x1CCF9},
-     {0x1E5D0, 0x1E5FA}, {0x2EBF0, 0x2EE5D}}};
 
 // Marks (M*) that its normalisation forms take for other characters.
 constexpr std::array<CodepointRange, 76> kUnknownMarks{

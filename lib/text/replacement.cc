@@ -1,8 +1,8 @@
-#include "headlight/models/errors.h"
-#include "text/characters.h"
+#include <algorithm>
+
 #include "text/cut.h"
 #include "text/normalizers.h"
-#include "text/utf8.h"
+#include "text/regular_expression.h"
 
 namespace headlight::text {
 namespace {
@@ -11,7 +11,7 @@ constexpr std::size_t kLongestContent = 64;
 
 }  // namespace
 
-Replacement::Replacement(const JsonValue& part) {
+Replacement::Replacement(const JsonValue& part, TableLimit& limit) {
   expect_keys(part, {"pattern", "content"});
   content_ = needed_string(part, "content");
   if (content_.size() > kLongestContent) part.fail("content", "is too long");
@@ -19,11 +19,8 @@ Replacement::Replacement(const JsonValue& part) {
   if (!pattern) part.fail("pattern", "is missing, expected an object");
   expect_keys(*pattern, {"String", "Regex"});
   if (const auto regex = pattern->string("Regex")) {
-    if (*regex != " {2,}" && *regex != "\\s+") {
-      pattern->fail("Regex", "is " + models::in_quotes(*regex) + ", expected ' {2,}' or '\\s+'");
-    }
-    kind_ = *regex == " {2,}" ? Kind::spaces : Kind::white_space;
-    passes_cuts_ = has_no_letters(content_);
+    expression_ = read_expression(*pattern, *regex, limit);
+    passes_cuts_ = expression_->has_no_letters() && has_no_letters(content_);
     return;
   }
   pattern_ = needed_string(*pattern, "String");
@@ -32,40 +29,20 @@ Replacement::Replacement(const JsonValue& part) {
   passes_cuts_ = has_no_letters(pattern_) && has_no_letters(content_);
 }
 
-Replacement::Match Replacement::find(std::string_view text, std::size_t at) const {
-  constexpr std::size_t kNowhere = std::string_view::npos;
-  switch (kind_) {
-    case Kind::text: {
-      const std::size_t found = text.find(pattern_, at);
-      return {found, found == kNowhere ? kNowhere : found + pattern_.size()};
-    }
-    case Kind::spaces: {
-      const std::size_t found = text.find("  ", at);
-      return {found, found == kNowhere ? kNowhere : std::min(text.find_first_not_of(' ', found), text.size())};
-    }
-    default:
-      break;
-  }
-  for (std::size_t begin = at; begin < text.size();) {
-    std::size_t end = begin;
-    if (!is_white_space(next_code_point(text, end))) {
-      begin = end;
-      continue;
-    }
-    for (std::size_t behind = end; behind < text.size() && is_white_space(next_code_point(text, behind));) end = behind;
-    return {begin, end};
-  }
-  return {kNowhere, kNowhere};
-}
-
 void Replacement::apply(std::string& text, Spare& spare, bool& whole_front) const {
-  Match match = find(text, 0);
-  if (match.begin == std::string_view::npos) return;
+  RegularExpression::Budget budget(text);
+  const auto find = [&, in = std::string_view(text)](std::size_t at) -> RegularExpression::Match {
+    if (expression_) return expression_->find(in, at, budget);
+    const std::size_t begin = std::min(in.find(pattern_, at), in.size());
+    return {begin, std::min(begin + pattern_.size(), in.size())};
+  };
+  RegularExpression::Match match = find(0);
+  if (match.begin == text.size()) return;
   if (match.begin == 0 && content_.empty()) whole_front = false;
   std::string& out = spare.text;
   out.clear();
   std::size_t at = 0;
-  for (; match.begin != std::string_view::npos; match = find(text, match.end)) {
+  for (; match.begin < text.size(); match = find(match.end)) {
     // What stays as it is, such as a single space among those that become one, is copied with what is around it.
     if (std::string_view(text).substr(match.begin, match.end - match.begin) == content_) continue;
     out.append(text, at, match.begin - at).append(content_);
