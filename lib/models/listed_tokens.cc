@@ -15,11 +15,10 @@ using files::JsonValue;
 // Ids by token; of tokens that are the same the last one counts.
 class Vocabulary {
  public:
-  explicit Vocabulary(std::span<const std::string> tokens) : tokens_(tokens), order_(tokens.size()) {
+  explicit Vocabulary(const text::TokenList& tokens) : tokens_(tokens), order_(tokens.size()) {
     std::iota(order_.begin(), order_.end(), 0u);
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(std::string_view(tokens[a]), a) < std::pair(std::string_view(tokens[b]), b);
-    });
+    std::sort(order_.begin(), order_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return std::pair(tokens[a], a) < std::pair(tokens[b], b); });
     for (std::size_t n = 0; n < order_.size(); ++n) {
       if (n == 0 || tokens[order_[n - 1]] != tokens[order_[n]]) ++different_;
     }
@@ -36,7 +35,7 @@ class Vocabulary {
   }
 
  private:
-  std::span<const std::string> tokens_;
+  const text::TokenList& tokens_;
   std::vector<std::uint32_t> order_;
   std::int64_t different_ = 0;
 };
@@ -91,7 +90,7 @@ const ListedToken* ListedTokens::find(std::string_view content) const {
   return place == places_.end() ? nullptr : &list_[place->second];
 }
 
-std::vector<AddedToken> number_tokens(const ListedTokens& listed, std::span<const std::string> vocabulary,
+std::vector<AddedToken> number_tokens(const ListedTokens& listed, const text::TokenList& vocabulary,
                                       std::int64_t rows) {
   const Vocabulary pieces(vocabulary);
   std::int64_t next = pieces.different();

@@ -12,6 +12,7 @@
 
 #include "files/json_value.h"
 #include "headlight/models/tokenizer.h"
+#include "text/token_list.h"
 
 namespace headlight::models {
 
@@ -47,7 +48,7 @@ class ListedTokens {
 // The tokens with the ids that Transformers gives them: that of the vocabulary, or, in the order in which they are
 // added, the next one behind it. Throws FileError naming a token whose file claims another id, or for which `rows` rows
 // of the table of embeddings are too few; such a default is left out.
-[[nodiscard]] std::vector<AddedToken> number_tokens(const ListedTokens& listed, std::span<const std::string> vocabulary,
+[[nodiscard]] std::vector<AddedToken> number_tokens(const ListedTokens& listed, const text::TokenList& vocabulary,
                                                     std::int64_t rows);
 
 }  // namespace headlight::models

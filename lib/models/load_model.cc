@@ -125,7 +125,7 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, c
     tokens.options.strip_accents = tokens.options.strip_accents.value_or(false);
     tokens.options.lower_case = true;
   }
-  return {make_text_tokenizer(Tokenizer(std::move(tokens.vocabulary), tokens.options, tokens.path)),
+  return {make_text_tokenizer(Tokenizer(std::move(tokens.vocabulary), tokens.options, tokens.path, tokens.limit)),
           tokens.model_max_length};
 }
 

@@ -51,7 +51,7 @@ class BertTokenizer : public TextTokenizer {
   std::int64_t tokens_around(bool pair) const noexcept override { return pair ? 3 : 2; }
   std::int64_t size() const noexcept override { return tokenizer_.size(); }
   std::optional<std::string_view> token(std::int64_t id) const override {
-    return id < 0 || id >= tokenizer_.size() ? std::nullopt : std::optional<std::string_view>(tokenizer_.token(id));
+    return id < 0 || id >= tokenizer_.size() ? std::nullopt : std::optional(tokenizer_.find_token(id));
   }
   std::optional<std::int64_t> id(std::string_view token) const override { return tokenizer_.id(token); }
   // Words come one by one, but where tokens are looked for in what normalizing leaves.
@@ -67,7 +67,7 @@ class BertTokenizer : public TextTokenizer {
     const std::string& inside = tokenizer_.options().subword_prefix;
     std::string words;
     for (const std::int64_t id : ids) {
-      std::string_view token = tokenizer_.token(id);
+      std::string_view token = tokenizer_.find_token(id);
       if (token.starts_with(inside) && token.size() > inside.size()) {
         token.remove_prefix(inside.size());
       } else if (!words.empty()) {

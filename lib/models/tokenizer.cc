@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -15,6 +16,8 @@
 #include "text/cut.h"
 #include "text/normalizers.h"
 #include "text/scratch.h"
+#include "text/table_limit.h"
+#include "text/token_list.h"
 
 namespace headlight::models {
 
@@ -46,8 +49,11 @@ std::vector<AddedToken> named_tokens(const VocabularyPieces& pieces, const Token
 }  // namespace
 
 struct Tokenizer::State {
-  State(std::vector<std::string> vocabulary, const TokenizerOptions& given, std::string_view source)
-      : pieces(std::move(vocabulary), given.subword_prefix), options(given), rules(rules_of(given)), normalizer(rules) {
+  State(text::TokenList vocabulary, const TokenizerOptions& given, std::string_view source, text::TableLimit& limit)
+      : pieces(std::move(vocabulary), given.subword_prefix, limit),
+        options(given),
+        rules(rules_of(given)),
+        normalizer(rules) {
     if (options.longest_word < 1 || options.longest_word > static_cast<std::int64_t>(kLongestWord)) {
       throw FileError(source, "has words of at most " + std::to_string(options.longest_word) +
                                   " code points, expected 1 to " + std::to_string(kLongestWord));
@@ -83,6 +89,9 @@ struct Tokenizer::State {
   bool splits_at_cuts = false;  // no normalized token lies across a cut (text/cut.h)
   std::map<std::string, std::int64_t, std::less<>> added_ids;
   std::map<std::int64_t, std::string> added_names;  // of ids that no piece has
+  // Those of pieces, from when somebody asks for one as a string.
+  mutable std::once_flag spelt;
+  mutable std::vector<std::string> spellings;
   std::int64_t size = 0;
   std::int64_t pad = -1, unknown = -1, begin = -1, end = -1;
 
@@ -107,7 +116,7 @@ struct Tokenizer::State {
     (token.normalized ? normalized : raw).add(content, {token.id, token.single_word, token.lstrip, token.rstrip});
     added_ids.insert_or_assign(token.content, token.id);
     const auto pieces_count = static_cast<std::int64_t>(pieces.tokens().size());
-    if (token.id >= pieces_count || pieces.tokens()[static_cast<std::size_t>(token.id)].empty()) {
+    if (token.id >= pieces_count || pieces.tokens()[static_cast<std::uint32_t>(token.id)].empty()) {
       added_names.insert_or_assign(token.id, token.content);
     }
     size = std::max(size, token.id + 1);
@@ -191,8 +200,14 @@ Tokenizer Tokenizer::read(const std::string& path, const TokenizerOptions& optio
   return {vocabulary_lines(files::read_text(path, kLargestVocabularyFile), path), options, path};
 }
 
-Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options, std::string_view source)
-    : state_(std::make_shared<const State>(std::move(vocabulary), options, source)) {}
+Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options, std::string_view source) {
+  text::TableLimit none;
+  state_ = std::make_shared<const State>(text::TokenList::of(std::move(vocabulary)), options, source, none);
+}
+
+Tokenizer::Tokenizer(text::TokenList vocabulary, const TokenizerOptions& options, std::string_view source,
+                     text::TableLimit& limit)
+    : state_(std::make_shared<const State>(std::move(vocabulary), options, source, limit)) {}
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::int64_t max_length) const {
   std::vector<std::int64_t> ids;
@@ -231,22 +246,40 @@ void Tokenizer::check(std::string_view text) {
 }
 
 const std::string& Tokenizer::token(std::int64_t id) const {
+  static_cast<void>(find_token(id));  // refuses what is none
+  static const std::string nobody;
+  const auto found = state_->added_names.find(id);
+  if (found != state_->added_names.end()) return found->second;
+  const std::vector<std::string>& pieces = vocabulary();
+  return id < std::ssize(pieces) ? pieces[static_cast<std::size_t>(id)] : nobody;
+}
+
+std::string_view Tokenizer::find_token(std::int64_t id) const {
   if (id < 0 || id >= size()) {
     throw std::invalid_argument("tokenizer: the id is " + std::to_string(id) + ", expected 0 to " +
                                 std::to_string(size() - 1));
   }
-  static const std::string nobody;
   const auto found = state_->added_names.find(id);
   if (found != state_->added_names.end()) return found->second;
-  const std::vector<std::string>& pieces = state_->pieces.tokens();
-  return id < static_cast<std::int64_t>(pieces.size()) ? pieces[static_cast<std::size_t>(id)] : nobody;
+  const text::TokenList& pieces = state_->pieces.tokens();
+  return id < std::int64_t{pieces.size()} ? pieces[static_cast<std::uint32_t>(id)] : std::string_view("");
 }
 
 std::optional<std::int64_t> Tokenizer::id(std::string_view token) const { return state_->id(token); }
 std::int64_t Tokenizer::size() const noexcept { return state_->size; }
 std::int64_t Tokenizer::pad_id() const noexcept { return state_->pad; }
 std::int64_t Tokenizer::unknown_id() const noexcept { return state_->unknown; }
-const std::vector<std::string>& Tokenizer::vocabulary() const noexcept { return state_->pieces.tokens(); }
+const std::vector<std::string>& Tokenizer::vocabulary() const {
+  const State& state = *state_;
+  std::call_once(state.spelt, [&state] {
+    std::vector<std::string> spelt;
+    const text::TokenList& pieces = state.pieces.tokens();
+    spelt.reserve(pieces.size());
+    for (std::uint32_t id = 0; id < pieces.size(); ++id) spelt.emplace_back(pieces[id]);
+    state.spellings = std::move(spelt);
+  });
+  return state.spellings;
+}
 const TokenizerOptions& Tokenizer::options() const noexcept { return state_->options; }
 
 }  // namespace headlight::models

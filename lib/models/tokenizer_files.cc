@@ -71,20 +71,25 @@ class Reader {
     if (json_) {
       files.path = json_->path;
       files.vocabulary = std::move(json_->vocabulary);
+      files.limit = json_->limit;
     } else {
       files.path = folder_.path(kVocabularyFile);
-      files.vocabulary = vocabulary_lines(folder_.text(kVocabularyFile, kLargestVocabularyFile), files.path);
+      std::vector<std::string> lines =
+          vocabulary_lines(folder_.text(kVocabularyFile, kLargestVocabularyFile), files.path);
       // Line ends that an editor left behind.
-      while (static_cast<std::int64_t>(files.vocabulary.size()) > rows && files.vocabulary.back().empty()) {
-        files.vocabulary.pop_back();
-      }
+      while (std::ssize(lines) > rows && lines.back().empty()) lines.pop_back();
+      files.vocabulary = text::TokenList::of(std::move(lines));
     }
     if (static_cast<std::int64_t>(files.vocabulary.size()) > rows) {
       throw FileError(files.path, "has " + std::to_string(files.vocabulary.size()) +
                                       " tokens, expected at most the vocab_size of config.json, " +
                                       std::to_string(rows));
     }
+    const std::size_t for_order = files.vocabulary.size() * sizeof(std::uint32_t);
+    files.limit.take(for_order);
     files.options.added_tokens = number_tokens(added_tokens(), files.vocabulary, rows);
+    files.limit.give_back(for_order);
+    if (json_) files.limit.give_back(json_->document_memory);  // which ends with this
     if (config_) {
       files.model_max_length = config_->number("model_max_length");
       if (!files.model_max_length) files.model_max_length = config_->number("max_len");

@@ -9,11 +9,14 @@
 
 #include "headlight/models/tokenizer.h"
 #include "models/model_folder.h"
+#include "text/table_limit.h"
+#include "text/token_list.h"
 
 namespace headlight::models {
 
 struct TokenizerFiles {
-  std::vector<std::string> vocabulary;
+  text::TokenList vocabulary;
+  text::TableLimit limit;  // for tables of it, once this has been returned
   TokenizerOptions options;
   std::string path;                        // the file of the vocabulary
   std::optional<double> model_max_length;  // as it is in tokenizer_config.json: 512, 1e30

@@ -16,6 +16,8 @@ using files::JsonValue;
 using text::kLongestWord;
 
 constexpr std::int64_t kFewIds = 1024;
+// What an added token takes until its tokenizer is made, in lists that grow, and in places by its content.
+constexpr std::size_t kOfAddedToken = 1024, kCopiesOfContent = 8;
 
 JsonValue needed(const JsonValue& document, const char* key) {
   const auto value = document.object(key);
@@ -48,6 +50,44 @@ void read_normalizer(const JsonValue& document, TokenizerJson& into) {
   options.lower_case = normalizer->boolean("lowercase").value_or(true);
 }
 
+// The tokens in the order of their ids, of which the largest is known, and that they are different.
+text::TokenList by_id(const JsonValue& vocabulary, std::int64_t largest, text::TableLimit& limit) {
+  std::size_t count = 0, bytes = 0;
+  bool in_order = true;
+  std::int64_t before = -1;
+  for (const auto& [token, value] : vocabulary.members()) {
+    ++count;
+    bytes += token.size();
+    in_order = in_order && *value.as_integer() > before;
+    before = *value.as_integer();
+  }
+  const auto ids = static_cast<std::size_t>(largest + 1);
+  limit.take(text::TokenList::memory_of(ids, bytes));
+  text::TokenList list;
+  list.reserve(ids, bytes);
+  const auto add = [&](std::string_view token, std::int64_t id) {
+    while (list.size() < id) list.add("");
+    list.add(token);
+  };
+  if (in_order) {
+    for (const auto& [token, value] : vocabulary.members()) add(token, *value.as_integer());
+    return list;
+  }
+  const std::size_t for_order = text::TokenList::memory_of(count, bytes) + ids * sizeof(std::uint32_t);
+  limit.take(for_order);
+  text::TokenList in_file;
+  in_file.reserve(count, bytes);
+  constexpr std::uint32_t kNone = UINT32_MAX;
+  std::vector<std::uint32_t> places(ids, kNone);
+  for (const auto& [token, value] : vocabulary.members()) {
+    places[static_cast<std::size_t>(*value.as_integer())] = in_file.size();
+    in_file.add(token);
+  }
+  for (std::size_t id = 0; id < ids; ++id) list.add(places[id] == kNone ? std::string_view() : in_file[places[id]]);
+  limit.give_back(for_order);
+  return list;
+}
+
 void read_model(const JsonValue& model, TokenizerJson& into) {
   expect_type(model, {"WordPiece", ""});  // the oldest files do not say
   TokenizerOptions& options = into.options;
@@ -71,15 +111,14 @@ void read_model(const JsonValue& model, TokenizerJson& into) {
     }
     largest = std::max(largest, id);
   }
-  into.vocabulary.resize(static_cast<std::size_t>(largest + 1));
-  std::vector<bool> taken(into.vocabulary.size());
+  std::vector<bool> taken(static_cast<std::size_t>(largest + 1));
   for (const auto& [token, value] : vocabulary->members()) {
     const std::int64_t id = *value.as_integer();
     const auto place = static_cast<std::size_t>(id);
     if (taken[place]) value.fail("is " + std::to_string(id) + ", the id of another token");
     taken[place] = true;
-    into.vocabulary[place] = token;
   }
+  into.vocabulary = by_id(*vocabulary, largest, into.limit);
 }
 
 // A token of TemplateProcessing's `single`: {"SpecialToken": {"id": "[CLS]", "type_id": 0}}.
@@ -96,7 +135,7 @@ void check_id(const JsonValue& value, std::optional<std::int64_t> id, const std:
               const TokenizerJson& tokenizer) {
   const auto is = [&](std::int64_t number, const std::string& name) {
     if (number < static_cast<std::int64_t>(tokenizer.vocabulary.size()) && number >= 0 &&
-        tokenizer.vocabulary[static_cast<std::size_t>(number)] == name) {
+        tokenizer.vocabulary[static_cast<std::uint32_t>(number)] == name) {
       return true;
     }
     return std::any_of(tokenizer.added.begin(), tokenizer.added.end(), [&](const ListedToken& added) {
@@ -147,6 +186,8 @@ TokenizerJson read_tokenizer_json(const ModelFolder& folder) {
   check(document, "");
   TokenizerJson tokenizer;
   tokenizer.path = document.path();
+  tokenizer.limit = text::TableLimit(document);
+  tokenizer.document_memory = document.memory();
   const JsonValue model = needed(document, "model");
   const JsonValue pre_tokenizer = needed(document, "pre_tokenizer");
   const JsonValue processor = needed(document, "post_processor");
@@ -168,7 +209,10 @@ TokenizerJson read_tokenizer_json(const ModelFolder& folder) {
   read_normalizer(document, tokenizer);
   read_model(model, tokenizer);
   if (const auto added = document.array("added_tokens")) {
-    for (const JsonValue& one : added->elements()) tokenizer.added.push_back(read_listed_token(one, false));
+    for (const JsonValue& one : added->elements()) {
+      tokenizer.added.push_back(read_listed_token(one, false));
+      tokenizer.limit.take(kOfAddedToken + kCopiesOfContent * tokenizer.added.back().token.content.size());
+    }
   }
   if (processor.string("type") == "BertProcessing") {
     tokenizer.options.cls_token = pair_of(processor, "cls", tokenizer);

@@ -6,12 +6,16 @@
 
 #include "models/listed_tokens.h"
 #include "models/model_folder.h"
+#include "text/table_limit.h"
+#include "text/token_list.h"
 
 namespace headlight::models {
 
 struct TokenizerJson {
   std::string path;
-  std::vector<std::string> vocabulary;  // by id; "" for an id that no token has
+  text::TokenList vocabulary;  // by id; "" for an id that no token has
+  text::TableLimit limit;      // for tables of it, while the document is there
+  std::size_t document_memory = 0;
   // What it says of clean-up, accents, case, ideographs, prefix, longest word, [UNK], [CLS] and [SEP].
   TokenizerOptions options;
   bool has_normalizer = true;

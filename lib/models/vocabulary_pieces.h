@@ -1,13 +1,11 @@
-// The tokens of vocab.txt: by id, by their spelling, and as pieces of words.
+// The tokens of a vocabulary: by id, by their spelling, and as pieces of words.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "text/table_limit.h"
 #include "text/token_list.h"
@@ -16,33 +14,27 @@
 
 namespace headlight::models {
 
-// A token's id is its line.
+// A token's id is its place in the list.
 class VocabularyPieces {
  public:
-  VocabularyPieces(std::vector<std::string> tokens, std::string_view prefix) : tokens_(std::move(tokens)) {
-    std::size_t bytes = 0;
-    for (const std::string& token : tokens_) bytes += token.size();
-    list_.reserve(tokens_.size(), bytes);
+  VocabularyPieces(text::TokenList tokens, std::string_view prefix, text::TableLimit& limit)
+      : tokens_(std::move(tokens)) {
+    limit.take(text::TokenTable::memory_of(tokens_.size()));
     ids_.reserve(tokens_.size());
-    for (const std::string& token : tokens_) {
-      ids_.add(text::TokenTable::tag_of(token), list_.size());
-      list_.add(token);
-    }
-    ids_.sort([this](std::uint32_t a, std::uint32_t b) { return list_[a].compare(list_[b]); });
-    text::TableLimit none;
-    trie_.build(list_, prefix, none);
+    for (std::uint32_t id = 0; id < tokens_.size(); ++id) ids_.add(text::TokenTable::tag_of(tokens_[id]), id);
+    ids_.sort([this](std::uint32_t a, std::uint32_t b) { return tokens_[a].compare(tokens_[b]); });
+    trie_.build(tokens_, prefix, limit);
   }
-  [[nodiscard]] const std::vector<std::string>& tokens() const noexcept { return tokens_; }
+  [[nodiscard]] const text::TokenList& tokens() const noexcept { return tokens_; }
   [[nodiscard]] const text::PieceTrie& trie() const noexcept { return trie_; }
   [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const {
     const std::uint32_t found =
-        ids_.find(text::TokenTable::tag_of(token), [&](std::uint32_t place) { return list_[place].compare(token); });
+        ids_.find(text::TokenTable::tag_of(token), [&](std::uint32_t id) { return tokens_[id].compare(token); });
     return found == text::TokenTable::kNone ? std::nullopt : std::optional<std::int64_t>(found);
   }
 
  private:
-  std::vector<std::string> tokens_;
-  text::TokenList list_;
+  text::TokenList tokens_;
   text::TokenTable ids_;
   text::PieceTrie trie_;
 };

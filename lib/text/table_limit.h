@@ -1,6 +1,7 @@
 // How much memory the tables of a tokenizer may take.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -25,6 +26,8 @@ class TableLimit {
 
   // Throws FileError naming the file where tables of so many bytes are more than is left.
   void take(std::size_t bytes);
+  // That so many bytes of those, or of the document's, are free again.
+  void give_back(std::size_t bytes) noexcept { allowed_ += std::min(bytes, SIZE_MAX - allowed_); }
 
  private:
   std::string path_;

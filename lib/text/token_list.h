@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,15 @@ namespace headlight::text {
 // A token's place is how many were added before it. Where the list is moved the texts stay where they are.
 class TokenList {
  public:
+  [[nodiscard]] static TokenList of(std::vector<std::string> tokens) {
+    std::size_t bytes = 0;
+    for (const std::string& token : tokens) bytes += token.size();
+    TokenList list;
+    list.reserve(tokens.size(), bytes);
+    for (const std::string& token : tokens) list.add(token);
+    tokens = {};  // at once, wherever the caller's end
+    return list;
+  }
   // What so many tokens take that have so many bytes together.
   [[nodiscard]] static constexpr std::size_t memory_of(std::size_t tokens, std::size_t bytes) noexcept {
     return bytes + tokens + sizeof(std::uint32_t) * (tokens + 1);

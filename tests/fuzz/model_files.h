@@ -76,8 +76,8 @@ inline void load_sound(const models::Family& family) {
   must(models::load("sound", files).options().model_type == family.model_type, "a sound folder");
 }
 
-// Loading takes no more memory than so many times the files, for the trees and tables of BERT's vocabulary or a
-// tokenizer.json that a GGUF file describes, and what the sound weights' network, an engine's scratch memory and the
+// Loading takes no more memory than so many times the files, of which a GGUF file describes a tokenizer.json that may
+// be far longer, and what the sound weights' network, an engine's scratch memory and the
 // tables of a tokenizer take; and the specification of as many blocks as there are tensors, which is made before
 // anybody looks whether those are the ones.
 inline models::TextEncoder load_within(const std::vector<models::FileInMemory>& files) {

@@ -13,9 +13,12 @@
 #include "files/json_value.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/gguf.h"
+#include "headlight/models/text_encoder.h"
 #include "headlight/models/tokenizer.h"
 #include "headlight/text/tokenizer.h"
+#include "models/model_folder.h"
 #include "models/safetensors_index.h"
+#include "models/tokenizer_files.h"
 #include "models/vocabulary.h"
 #include "support/heap_watch.h"
 #include "text/byte_characters.h"
@@ -246,6 +249,37 @@ TEST(ReadingMemory, OfATokenizerIsTwiceTheFileAndAFewMegabytes) {
                     count <= kMany ? Outcome::read : Outcome::either,
                     [](const std::string& text) { (void)text::Tokenizer::parse(text); });
     }
+  }
+}
+
+// The tokenizer of a BERT model, which has tables of its own.
+TEST(ReadingMemory, OfABertTokenizerIsTwiceTheFileAndAFewMegabytes) {
+  const std::string parts = R"(,"pre_tokenizer":{"type":"BertPreTokenizer"},)"
+                            R"("post_processor":{"type":"BertProcessing","cls":["u",0],"sep":["u",0]})";
+  const auto read = [](const std::string& text) {
+    const FileInMemory file{"tokenizer.json", std::as_bytes(std::span(text))};
+    std::vector<std::string> unknown;
+    TokenizerFiles files =
+        read_tokenizer_files(ModelFolder("f", std::span(&file, 1)), "PreTrainedTokenizerFast", kMostIds, unknown);
+    (void)Tokenizer(std::move(files.vocabulary), files.options, files.path, files.limit);
+  };
+  for (const std::size_t count : {std::size_t{1000}, kMany, 5 * kMany}) {
+    for (const auto& [what, model] : {std::pair<const char*, ModelOf>("BERT", short_words),
+                                      {"BERT with a prefix", prefixed_words},
+                                      {"BERT of long tokens", long_words}}) {
+      if (count > kMany && model == long_words) continue;
+      expect_within("{\"model\":" + model(count) + parts + "}", 2, text::TableLimit::kBeside + kFewBytes, what,
+                    count <= kMany ? Outcome::read : Outcome::either, read);
+    }
+  }
+  const auto added = [](std::size_t n) {
+    return R"({"id":)" + std::to_string(n + 1) + R"(,"content":")" + name_of(n, 4) + R"("})";
+  };
+  for (const std::size_t count : {std::size_t{1000}, kMany}) {
+    expect_within(R"({"model":{"type":"WordPiece","unk_token":"u","vocab":{"u":0}})" + parts +
+                      list(R"(,"added_tokens":[)", count, added, "]}"),
+                  2, text::TableLimit::kBeside + kFewBytes, "BERT with added tokens",
+                  count == kMany ? Outcome::either : Outcome::read, read);
   }
 }
 

@@ -11,8 +11,10 @@
 #include "headlight/export.h"
 
 namespace headlight::text {
+class TableLimit;
+class TokenList;
 struct Scratch;
-}
+}  // namespace headlight::text
 
 namespace headlight::models {
 
@@ -68,6 +70,10 @@ class HEADLIGHT_API Tokenizer {
   Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options = {},
             std::string_view source = "vocabulary");
 
+  // Internal: tokens by id, whose tables take no more than a limit.
+  Tokenizer(text::TokenList vocabulary, const TokenizerOptions& options, std::string_view source,
+            text::TableLimit& limit);
+
   // [CLS], the tokens of `text`, [SEP]: at most max_length (≥ 2) ids, text beyond them is cut off.
   // Throws std::invalid_argument when the text is not UTF-8, naming the byte, or max_length < 2.
   [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text, std::int64_t max_length) const;
@@ -83,12 +89,15 @@ class HEADLIGHT_API Tokenizer {
 
   // The token of an id in [0, size()): "[CLS]", "street", "##s", an added token.
   [[nodiscard]] const std::string& token(std::int64_t id) const;
+  // The same where it lies, with a zero byte behind it, as long as a copy of this lives.
+  [[nodiscard]] std::string_view find_token(std::int64_t id) const;
   [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const;
   [[nodiscard]] std::int64_t size() const noexcept;
   [[nodiscard]] std::int64_t pad_id() const noexcept;  // −1 without a pad_token
   [[nodiscard]] std::int64_t unknown_id() const noexcept;
-  // The pieces by id, without tokens that were added behind them.
-  [[nodiscard]] const std::vector<std::string>& vocabulary() const noexcept;
+  // The pieces by id, without tokens that were added behind them. They become strings when they, or token(), are asked
+  // for first.
+  [[nodiscard]] const std::vector<std::string>& vocabulary() const;
   [[nodiscard]] const TokenizerOptions& options() const noexcept;
 
  private:
