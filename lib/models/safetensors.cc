@@ -1,7 +1,9 @@
 #include "headlight/models/safetensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -33,9 +35,19 @@ constexpr std::size_t kDataAlignment = 64;
 struct SafetensorsFile::State {
   std::string path;
   std::vector<SafetensorsEntry> entries;
-  // What keeps the bytes of each entry; none where they are somebody else's.
-  std::vector<std::shared_ptr<files::InputFile>> owners;
-  std::map<std::string_view, std::size_t> by_name;  // keys lie in `entries`; no hash, for names are anybody's
+  // What keeps the bytes of entries, from one on, and the path of their file; no file where they are somebody else's.
+  struct Shard {
+    std::size_t first;
+    std::shared_ptr<files::InputFile> file;
+    std::string path;
+  };
+  std::vector<Shard> shards;           // by `first`, which begins with 0
+  std::vector<std::uint32_t> by_name;  // places in `entries`
+
+  [[nodiscard]] const Shard& shard_of(std::size_t place) const noexcept {
+    return *std::prev(std::upper_bound(shards.begin(), shards.end(), place,
+                                       [](std::size_t wanted, const Shard& shard) { return wanted < shard.first; }));
+  }
   std::map<std::string, std::string> metadata;
   std::map<std::string_view, std::vector<float>> converted;
 };
@@ -44,14 +56,14 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_uni
   state_->path = path;
   const auto file = std::make_shared<files::InputFile>(path);
   parse(file->map());
-  state_->owners.assign(state_->entries.size(), file);
+  state_->shards.push_back({0, file, path});
 }
 
 SafetensorsFile::SafetensorsFile(std::string_view name, std::span<const std::byte> bytes)
     : state_(std::make_unique<State>()) {
   state_->path = name;
   parse(bytes);
-  state_->owners.resize(state_->entries.size());
+  state_->shards.push_back({0, nullptr, state_->path});
 }
 
 SafetensorsFile::SafetensorsFile(std::string_view name, std::vector<SafetensorsFile> shards)
@@ -63,13 +75,19 @@ SafetensorsFile::SafetensorsFile(std::string_view name, std::vector<SafetensorsF
   for (SafetensorsFile& shard : shards) {
     State& of = *shard.state_;
     if (&shard == shards.data()) state_->metadata = std::move(of.metadata);
-    state_->owners.insert(state_->owners.end(), of.owners.begin(), of.owners.end());
-    for (SafetensorsEntry& entry : of.entries) {
-      state_->entries.push_back(std::move(entry));
-      const std::string& tensor = state_->entries.back().name;
-      if (state_->by_name.emplace(tensor, state_->entries.size() - 1).second) continue;
-      throw FileError(of.path, "holds the tensor " + in_quotes(tensor) + ", which another file holds, too");
+    for (State::Shard& one : of.shards) {
+      state_->shards.push_back({state_->entries.size() + one.first, std::move(one.file), std::move(one.path)});
     }
+    std::move(of.entries.begin(), of.entries.end(), std::back_inserter(state_->entries));
+  }
+  const std::vector<SafetensorsEntry>& all = state_->entries;
+  state_->by_name = places_by_name(all);
+  const auto twice = std::adjacent_find(state_->by_name.begin(), state_->by_name.end(),
+                                        [&](std::uint32_t a, std::uint32_t b) { return all[a].name == all[b].name; });
+  if (twice != state_->by_name.end()) {
+    const std::size_t second = *std::next(twice);
+    throw FileError(state_->shard_of(second).path,
+                    "holds the tensor " + in_quotes(all[second].name) + ", which another file holds, too");
   }
 }
 
@@ -91,15 +109,10 @@ void SafetensorsFile::parse(std::span<const std::byte> bytes) {
   }
   const auto* json = reinterpret_cast<const char*>(bytes.data() + kLengthBytes);
   const auto data = bytes.subspan(static_cast<std::size_t>(kLengthBytes + header_size));
-  auto header = parse_safetensors_header(path, {json, static_cast<std::size_t>(header_size)}, data.size());
+  SafetensorsHeader header = parse_safetensors_header(path, {json, static_cast<std::size_t>(header_size)}, data);
   state_->metadata = std::move(header.metadata);
-  state_->entries.reserve(header.tensors.size());
-  for (auto& tensor : header.tensors) {
-    const auto begin = static_cast<std::size_t>(tensor.begin);
-    state_->entries.push_back({std::move(tensor.name), std::move(tensor.dtype), std::move(tensor.shape),
-                               data.subspan(begin, static_cast<std::size_t>(tensor.end) - begin)});
-    state_->by_name.emplace(state_->entries.back().name, state_->entries.size() - 1);
-  }
+  state_->entries = std::move(header.entries);
+  state_->by_name = std::move(header.by_name);
 }
 
 SafetensorsFile::~SafetensorsFile() = default;
@@ -111,12 +124,15 @@ std::span<const SafetensorsEntry> SafetensorsFile::tensors() const noexcept { re
 const std::map<std::string, std::string>& SafetensorsFile::metadata() const noexcept { return state_->metadata; }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const noexcept {
-  const auto found = state_->by_name.find(name);
-  return found == state_->by_name.end() ? nullptr : &state_->entries[found->second];
+  const std::vector<SafetensorsEntry>& all = state_->entries;
+  const auto found =
+      std::lower_bound(state_->by_name.begin(), state_->by_name.end(), name,
+                       [&](std::uint32_t place, std::string_view wanted) { return all[place].name < wanted; });
+  return found == state_->by_name.end() || all[*found].name != name ? nullptr : &all[*found];
 }
 
 std::shared_ptr<const void> SafetensorsFile::owner_of(const SafetensorsEntry& entry) const noexcept {
-  return state_->owners[static_cast<std::size_t>(&entry - state_->entries.data())];
+  return state_->shard_of(static_cast<std::size_t>(&entry - state_->entries.data())).file;
 }
 
 WeightView SafetensorsFile::float32(std::string_view name) {

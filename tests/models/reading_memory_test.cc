@@ -13,10 +13,12 @@
 #include "files/json_value.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/gguf.h"
+#include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
 #include "headlight/models/tokenizer.h"
 #include "headlight/text/tokenizer.h"
 #include "models/model_folder.h"
+#include "models/safetensors_header.h"
 #include "models/safetensors_index.h"
 #include "models/tokenizer_files.h"
 #include "models/vocabulary.h"
@@ -153,6 +155,42 @@ TEST(ReadingMemory, OfAGgufFileIsTwiceTheFile) {
   }
   expect_within(gguf(0, kMany, 1, kOfOurs, 3).substr(0, 20 * kMany), 2, kFewBytes, "a file that ends early",
                 Outcome::refused, open);
+}
+
+// A file whose header names tensors, without a byte of data.
+std::string safetensors(const std::string& members) {
+  const std::string header = "{" + members + "}";
+  std::string file;
+  add<std::uint64_t>(file, header.size());
+  return file + header;
+}
+
+TEST(ReadingMemory, OfASafetensorsHeaderIsTwiceItsBytesAndAFewMegabytes) {
+  const auto tensors = [](std::size_t count, const std::string& shape, std::size_t name_bytes) {
+    return safetensors(list(
+        "", count,
+        [&](std::size_t n) {
+          return '"' + name_of(n, name_bytes) + R"(":{"dtype":"U8","shape":[)" + shape + R"(],"data_offsets":[0,0]})";
+        },
+        ""));
+  };
+  const std::string axes = list(
+      "", 64, [](std::size_t) { return "0"; }, "");
+  const auto expect = [](std::string_view what, const std::string& file, Outcome expected) {
+    expect_within(file, 2, kMemoryBesideHeader + kFewBytes, what, expected,
+                  [](const std::string& bytes) { (void)SafetensorsFile("f", std::as_bytes(std::span(bytes))); });
+  };
+  expect("tensors", tensors(kMany, "0", 4), Outcome::read);
+  expect("many tensors", tensors(5 * kMany, "0", 4), Outcome::read);
+  expect("tensors of long names", tensors(kMany, "0", 60), Outcome::read);
+  expect("tensors of many axes", tensors(kMany, axes, 4), Outcome::refused);
+  const auto entry = [](std::size_t n) { return '"' + name_of(n, 4) + R"(":"")"; };
+  expect("metadata", safetensors(list(R"("__metadata__":{)", kMany / 2, entry, "}")), Outcome::read);
+  expect("much metadata", safetensors(list(R"("__metadata__":{)", 4 * kMany, entry, "}")), Outcome::refused);
+  expect("a long string", safetensors(R"("__metadata__":{"a":")" + std::string(1'000'000, 'x') + "\"}"), Outcome::read);
+  expect("too long a string", safetensors(R"("__metadata__":{"a":")" + std::string(2'000'000, 'x') + "\"}"),
+         Outcome::refused);
+  expect("objects that are none", safetensors(std::string(10 * kMany, '{')), Outcome::refused);
 }
 
 // The tokenizer.json of a model of `count` tokens, or about as many.

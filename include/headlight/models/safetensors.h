@@ -28,9 +28,8 @@ struct SafetensorsEntry {
 };
 
 // An open file, or several that are read as one: memory-mapped, and wholly validated before the constructor returns.
-// Memory beyond the mapping is a small multiple of the header, which is at most 100,000,000 bytes, and never more than
-// the file holds. Whoever shortens the file while it is open breaks the mapping: reading then ends the process, as with
-// any mapped file.
+// Memory beyond the mapping is at most twice the header, which has at most 100,000,000 bytes, and 8 MiB. Whoever
+// shortens the file while it is open breaks the mapping: reading then ends the process, as with any mapped file.
 class HEADLIGHT_API SafetensorsFile {
  public:
   // Throws FileError when the file cannot be read or breaks any rule of the format: a header longer than allowed or
