@@ -34,9 +34,11 @@ PostProcessor of_bert(const JsonValue& part, const IsId& is_id, bool doubles_sep
   const TemplatePart begin = named(part, "cls", is_id), end = named(part, "sep", is_id);
   PostProcessor processor;
   processor.single = {begin, {Kind::first_text}, end};
-  const std::int64_t type = doubles_separator ? 0 : 1;  // RoBERTa knows one alone
-  processor.pair = {begin, {Kind::first_text}, end, {Kind::second_text, {}, type}, {Kind::tokens, end.ids, type}};
-  if (doubles_separator) processor.pair.insert(processor.pair.begin() + 3, end);
+  if (doubles_separator) {  // RoBERTa knows one type alone
+    processor.pair = {begin, {Kind::first_text}, end, end, {Kind::second_text}, end};
+  } else {
+    processor.pair = {begin, {Kind::first_text}, end, {Kind::second_text, {}, 1}, {Kind::tokens, end.ids, 1}};
+  }
   return processor;
 }
 
