@@ -98,6 +98,16 @@ function(headlight_add_test name)
   endif()
 endfunction()
 
+# headlight_begin_early(TESTS…): those of them that this build has begin before all others, since they take longest: else one core would wait for them
+# at the end. (ctest knows by itself where it has run before.)
+function(headlight_begin_early)
+  foreach(test IN LISTS ARGN)
+    if(TEST ${test})
+      set_tests_properties(${test} PROPERTIES COST 90)
+    endif()
+  endforeach()
+endfunction()
+
 # Tests whose time goes into the twins of layers, which are templates and so a part of the test: what a compiler takes longer
 # for them, they give back many times.
 function(headlight_optimize_tests)

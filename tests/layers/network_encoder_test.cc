@@ -13,6 +13,7 @@
 #include "layers/twins.h"
 #include "support/compare.h"
 #include "support/isas.h"
+#include "support/quick.h"
 
 namespace headlight::test::network_encoder_test {
 
@@ -124,6 +125,11 @@ EncoderOptions small(Norm norm, float dropout, Merge merge) {
           .merge = merge};
 }
 
+// More rows than a piece of a feed-forward of 5,000 has, and in a text more than a block of attention has.
+std::vector<std::int64_t> lengths() {
+  return quick() ? std::vector<std::int64_t>{40, 1, 130, 130, 130} : std::vector<std::int64_t>{40, 1, 250, 17, 200};
+}
+
 TEST_P(NetworkEncoderTest, ComputesTheSameBits) {
   Engine engine(options(2));
   Random random(1);
@@ -132,7 +138,7 @@ TEST_P(NetworkEncoderTest, ComputesTheSameBits) {
       for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::int8}) {
         Three three(small(norm, 0, merge), random);
         three.set_precision(type);
-        const Tokens tokens(random, 30, {40, 1, 250, 17});
+        const Tokens tokens(random, 30, lengths());
         Tensor<float, 2> expected({tokens.count(), 24}), hidden(expected.shape());
         three.chain.forward(engine, tokens.input(), expected.view());
         three.encoder.forward(engine, tokens.input(), hidden.view());
@@ -235,7 +241,7 @@ TEST_P(NetworkEncoderTest, TrainsWithTheSameBits) {
     made.layers = of.checkpoint == Checkpoint::every_k_layers ? 5 : 2;
     if (of.checkpoint != Checkpoint::every_k_layers) made.feed_forward_width = 40;
     Three three(made, random);
-    const Tokens tokens(random, 30, {40, 1, 250, 17, 200});
+    const Tokens tokens(random, 30, lengths());
     const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
     Tensor<float, 2> expected(by.shape()), hidden(by.shape());
     const TrainingStep step = {.seed = 5, .step = 3, .layer = 1, .layers = 2};
@@ -263,7 +269,7 @@ TEST_P(NetworkEncoderTest, TrainsBySharesWithTheSameBits) {
     for (const Merge merge : {Merge::concatenate, Merge::weighted, Merge::gated_by_element}) {
       Three three(small(norm, 0.1f, merge), random);
       three.set_training();
-      const Tokens tokens(random, 30, {300, 1, 250, 90});
+      const Tokens tokens(random, 30, lengths());
       const Tensor<float, 2> by = random.uniform_tensor<2>({tokens.count(), 24});
       const RowShardsOptions shared = {.length = tokens.count(), .shards = 3, .offsets = tokens.input().offsets};
       Tensor<float, 2> expected(by.shape()), hidden(by.shape());
