@@ -89,7 +89,7 @@ class Trie {
   static_assert(2 * kMostIds + 2 <= std::int64_t{1} << kNodeBits && kLongestToken <= std::size_t{1} << kEdgeBits);
   // A node of more children has a table of all bytes, as long as there are few tables: nodes near the root come first.
   static constexpr std::size_t kFewChildren = 8, kMostInTable = 255;
-  static constexpr std::size_t kMostTables = 8192, kNodesOfTable = 64;
+  static constexpr std::size_t kMostTables = 8192, kNodesOfTable = 32;
   static constexpr std::uint32_t kWide = kCountMask;
   struct Table {
     std::uint32_t first;                  // of the node's children
