@@ -34,8 +34,11 @@ HEADLIGHT_INLINE void for_each_vector(const kernels::GemmFinish& tile, const Fin
   }
 }
 
+// The functions below are apart from one another, so that each saves the registers that it takes and no more. Each has
+// a copy of the tile, which no store to C can change: its fields are read once, and not for every vector.
 template <Activation kActivation, class Numbers>
-void gemm_finish(const kernels::GemmFinish& tile) noexcept {
+[[gnu::noinline]] void gemm_finish(const kernels::GemmFinish& given) noexcept {
+  const kernels::GemmFinish tile = given;
   const kernels::GemmEpilogue& epilogue = tile.epilogue;
   const Vec alpha = broadcast(epilogue.alpha);
   const Vec beta = broadcast(epilogue.beta);
@@ -52,13 +55,23 @@ void gemm_finish(const kernels::GemmFinish& tile) noexcept {
   });
 }
 
-// The same of a product alone: of a small one, what it lacks takes as long to ask for as all the rest.
-template <class Numbers>
-void gemm_finish_plain(const kernels::GemmFinish& tile) noexcept {
+// The same of a product alone, or one that is added to C: of a small one, what it lacks takes as long to ask for as all
+// the rest.
+template <bool kReadsC, class Numbers>
+[[gnu::noinline]] void gemm_finish_plain(const kernels::GemmFinish& given) noexcept {
+  const kernels::GemmFinish tile = given;
   const Vec alpha = broadcast(tile.epilogue.alpha);
+  const Vec beta = broadcast(tile.epilogue.beta);
   for_each_vector(tile, [&](auto some, std::int64_t row, std::int64_t column) {
     auto* c = static_cast<typename Numbers::Storage*>(tile.c) + row * tile.c_stride + column;
-    some.template put<Numbers>(mul(alpha, load(tile.sums + row * tile.sums_stride + column)), c);
+    const Vec sum = load(tile.sums + row * tile.sums_stride + column);
+    Vec value;
+    if constexpr (kReadsC) {
+      value = fma(alpha, sum, mul(beta, some.template get<Numbers>(c)));
+    } else {
+      value = mul(alpha, sum);
+    }
+    some.template put<Numbers>(value, c);
   });
 }
 
@@ -66,8 +79,9 @@ template <class Numbers>
 void gemm_finish_as(const kernels::GemmFinish& tile) noexcept {
   switch (tile.epilogue.activation) {
     case Activation::none:
-      if (tile.epilogue.beta == 0.0f && tile.epilogue.bias == nullptr && tile.epilogue.residual == nullptr) {
-        return gemm_finish_plain<Numbers>(tile);
+      if (tile.epilogue.bias == nullptr && tile.epilogue.residual == nullptr) {
+        return tile.epilogue.beta == 0.0f ? gemm_finish_plain<false, Numbers>(tile)
+                                          : gemm_finish_plain<true, Numbers>(tile);
       }
       return gemm_finish<Activation::none, Numbers>(tile);
     case Activation::relu:
