@@ -52,7 +52,8 @@ struct ShortRows {
 };
 
 template <class Call>
-void find_intervals(const Call& call, const AttentionSequence& sequence, ShortRows& group) noexcept {
+[[gnu::always_inline]] inline void find_intervals(const Call& call, const AttentionSequence& sequence,
+                                                  ShortRows& group) noexcept {
   const IntervalRule rule(call.options, sequence);
   const bool same = rule.same_for_all_rows();
   const KeyInterval all{0, sequence.keys};
