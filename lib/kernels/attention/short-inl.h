@@ -118,26 +118,54 @@ HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t width, st
   }
 }
 
+// −maximum, and 0 where a row sees nothing.
+HEADLIGHT_INLINE Vec minus_of_maximum(Vec maximum) {
+  return select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
+}
+
+HEADLIGHT_INLINE bool is_any_large(Vec minus_maximum) {
+  return any_of(mask_not(less(abs(minus_maximum), broadcast(kLargeScore))));
+}
+
+// What weigh_columns() does with scores where scaled() is careful, or whose maximum is large. Apart from it, whose
+// vectors stay in registers without a call.
+[[gnu::noinline]] inline void weigh_large_columns(float* scores, std::int64_t width, std::int64_t keys, Vec scale,
+                                                  Vec greatest_score, float* greatest) {
+  const Vec maximum = scaled(greatest_score, scale);
+  const Vec minus_maximum = minus_of_maximum(maximum);
+  store(maximum, greatest);
+  const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
+  const bool any_large = is_any_large(minus_maximum);
+  for (std::int64_t j = 0; j < keys; ++j) {
+    const Vec score = load(scores + j * width);
+    Vec distance = fma(score, scale, minus_maximum);
+    if (any_large) distance = select(small, distance, add(scaled_beside(score, scale, minus_maximum), minus_maximum));
+    store(exp2_nonpositive(distance), scores + j * width);
+  }
+}
+
 // scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums. One function for one
 // vector of rows and for two: it is most of the code.
 [[gnu::noinline]] inline Vec weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest,
                                            float* sum) {
   // Not an argument, or the compiler would make a copy for each of the two.
   const std::int64_t width = head.query.count <= kLanes ? kLanes : 2 * kLanes;
+  const std::int64_t keys = head.keys.count;
   const Vec scale = broadcast(head.exponent_scale);
-  const Vec maximum = scaled(greatest_of_columns(scores, width, head.keys.count), scale);
-  const Vec minus_maximum = select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
-  store(maximum, greatest);
-  const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
-  const bool any_large = any_of(mask_not(small));
+  const Vec greatest_score = greatest_of_columns(scores, width, keys);
+  const bool is_careful = is_scaled_carefully(greatest_score, scale);
+  const Vec maximum = is_careful ? zero() : mul(greatest_score, scale);
+  const Vec minus_maximum = minus_of_maximum(maximum);
+  if (__builtin_expect(is_careful || is_any_large(minus_maximum), 0)) {
+    weigh_large_columns(scores, width, keys, scale, greatest_score, greatest);
+  } else {
+    store(maximum, greatest);
 #pragma GCC unroll 4
-  for (std::int64_t j = 0; j < head.keys.count; ++j) {
-    const Vec score = load(scores + j * width);
-    Vec distance = fma(score, scale, minus_maximum);
-    if (any_large) distance = select(small, distance, add(scaled_beside(score, scale, minus_maximum), minus_maximum));
-    store(exp2_nonpositive(distance), scores + j * width);
+    for (std::int64_t j = 0; j < keys; ++j) {
+      store(exp2_nonpositive(fma(load(scores + j * width), scale, minus_maximum)), scores + j * width);
+    }
   }
-  const Vec sums = sum_of_columns(scores, width, head.keys.count);
+  const Vec sums = sum_of_columns(scores, width, keys);
   store(sums, sum);
   return sums;
 }

@@ -25,13 +25,17 @@ inline constexpr float kCarefulScale = 0x1p27f;
                 mul(bounded, select(is_large, broadcast(4.0f), broadcast(1.0f))));
 }
 
+// Whether some score must be.
+HEADLIGHT_INLINE bool is_scaled_carefully(Vec score, Vec exponent_scale) {
+  const Vec size = abs(score);
+  const Mask is_large = mask_or(less(broadcast(kCareful), size), less(broadcast(kCarefulScale), exponent_scale));
+  return any_of(mask_and(is_large, less(size, broadcast(kInfinity))));
+}
+
 // exponent_scale · score, in units of log 2. A finite score must not become infinite by the change of unit: a row whose
 // every key carries −FLT_MAX still sees them all. NaN stays.
 HEADLIGHT_INLINE Vec scaled(Vec score, Vec exponent_scale) {
-  const Vec size = abs(score);
-  const Mask is_large = mask_or(less(broadcast(kCareful), size), less(broadcast(kCarefulScale), exponent_scale));
-  if (__builtin_expect(any_of(mask_and(is_large, less(size, broadcast(kInfinity)))), 0))
-    return scaled_carefully(score, exponent_scale);
+  if (__builtin_expect(is_scaled_carefully(score, exponent_scale), 0)) return scaled_carefully(score, exponent_scale);
   return mul(score, exponent_scale);
 }
 
