@@ -83,4 +83,10 @@ int general_category(char32_t codepoint) noexcept {
   return category == UTF8PROC_CATEGORY_CN ? later_category(value) : category;
 }
 
+std::uint8_t CharacterTable::fill(char32_t character) const {
+  const std::uint8_t value = function_(character);
+  table_[character].store(static_cast<std::uint8_t>(value + 1), std::memory_order_relaxed);
+  return value;
+}
+
 }  // namespace headlight::text

@@ -1,6 +1,7 @@
 // What kinds of characters there are, as the published tokenizers tell them apart.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,23 +45,29 @@ inline constexpr CharacterRange kEnclosedLetters[] = {
 [[nodiscard]] int general_category(char32_t codepoint) noexcept;
 inline constexpr int kGeneralCategories = 30;
 
-// What a function says of characters, looked up in a table below U+10000.
+// What a function says of characters, below 255, looked up in a table below U+10000. A place of it is filled when a
+// text first has that character, by whichever thread.
 class CharacterTable {
  public:
   using Function = std::function<std::uint8_t(char32_t)>;
+  // `function` may be called by several threads.
   CharacterTable(Function function, TableLimit& limit) : function_(std::move(function)) {
     limit.take(kEnd);
-    table_.resize(kEnd);
-    for (char32_t character = 0; character < kEnd; ++character) table_[character] = function_(character);
+    table_ = std::vector<std::atomic<std::uint8_t>>(kEnd);
   }
   [[nodiscard]] std::uint8_t operator()(char32_t character) const {
-    return character < kEnd ? table_[character] : function_(character);
+    if (character >= kEnd) return function_(character);
+    const std::uint8_t known = table_[character].load(std::memory_order_relaxed);
+    return known != 0 ? static_cast<std::uint8_t>(known - 1) : fill(character);
   }
 
  private:
   static constexpr char32_t kEnd = 0x10000;
+
+  [[nodiscard]] std::uint8_t fill(char32_t character) const;
+
   Function function_;
-  std::vector<std::uint8_t> table_;
+  mutable std::vector<std::atomic<std::uint8_t>> table_;  // one more than the value; 0: not known yet
 };
 
 }  // namespace headlight::text

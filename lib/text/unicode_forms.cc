@@ -61,14 +61,16 @@ void sort_marks(std::vector<std::int32_t>& characters) {
   }
 }
 
+constexpr auto kComposing = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+
+bool is_unknown_mark(utf8proc_int32_t character) { return in_ranges(kUnknownMarks, character); }
+
 // Composes what lies between marks that the published forms do not know.
 void compose(std::vector<std::int32_t>& characters) {
-  constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  const auto is_unknown = [](utf8proc_int32_t character) { return in_ranges(kUnknownMarks, character); };
   auto out = characters.begin();
   for (auto at = characters.begin(); at != characters.end();) {
-    const auto end = std::find_if(at, characters.end(), is_unknown);
-    const auto size = at == end ? 0 : utf8proc_normalize_utf32(&*at, end - at, kOptions);
+    const auto end = std::find_if(at, characters.end(), is_unknown_mark);
+    const auto size = at == end ? 0 : utf8proc_normalize_utf32(&*at, end - at, kComposing);
     out = std::copy(at, at + size, out);
     if (end == characters.end()) break;
     *out++ = *end;
@@ -97,8 +99,6 @@ void apply_form(std::string& text, UnicodeForm form, Spare& spare) {
 
 namespace {
 
-constexpr std::int32_t kTableEnd = 0x10000;
-
 // Marks may be put in order, or join a letter before them, and so do the vowels and final consonants of Hangul.
 bool may_join(std::int32_t character) noexcept {
   switch (utf8proc_category(character)) {
@@ -111,28 +111,28 @@ bool may_join(std::int32_t character) noexcept {
   }
 }
 
+// Nothing becomes of it and nothing joins it to what stands before it. Beyond U+FFFF it is not looked for.
+bool is_plain(char32_t codepoint, UnicodeForm form) {
+  if (codepoint > 0xFFFF) return false;
+  const auto character = static_cast<std::int32_t>(codepoint);
+  if (may_join(character) || utf8proc_category(character) == UTF8PROC_CATEGORY_CS) return false;
+  const bool hangul = character >= 0xAC00 && character <= 0xD7A3;
+  if (form.composed && hangul) return true;
+  std::array<std::int32_t, kMostDecomposed> parts{};
+  const std::size_t count = decompose(character, form, parts);
+  if (count == 1 && parts[0] == character) return true;
+  if (!form.composed) return false;
+  // What is put together again.
+  const auto end = parts.begin() + static_cast<std::ptrdiff_t>(count);
+  if (std::any_of(parts.begin(), end, is_unknown_mark)) return false;
+  return utf8proc_normalize_utf32(parts.data(), static_cast<utf8proc_ssize_t>(count), kComposing) == 1 &&
+         parts[0] == character;
+}
+
 }  // namespace
 
-FormTable::FormTable(UnicodeForm form, TableLimit& limit) : form_(form) {
-  limit.take(kTableEnd / 8);
-  plain_.resize(kTableEnd);
-  std::string text;
-  Spare spare;
-  std::array<std::int32_t, kMostDecomposed> parts{};
-  for (std::int32_t character = 0; character < kTableEnd; ++character) {
-    if (may_join(character) || utf8proc_category(character) == UTF8PROC_CATEGORY_CS) continue;
-    bool plain = decompose(character, form, parts) == 1 && parts[0] == character;
-    const bool hangul = character >= 0xAC00 && character <= 0xD7A3;
-    if (!plain && form.composed && !hangul) {  // what is put together again
-      text.clear();
-      append_utf8(text, static_cast<char32_t>(character));
-      const std::string before = text;
-      apply_form(text, form, spare);
-      plain = text == before;
-    }
-    plain_[static_cast<std::size_t>(character)] = plain || (form.composed && hangul);
-  }
-}
+FormTable::FormTable(UnicodeForm form, TableLimit& limit)
+    : form_(form), is_plain_([form](char32_t c) -> std::uint8_t { return is_plain(c, form) ? 1 : 0; }, limit) {}
 
 void FormTable::apply(std::string& text, Spare& spare) const {
   std::string &out = spare.text, &rest = spare.part;
@@ -142,7 +142,7 @@ void FormTable::apply(std::string& text, Spare& spare) const {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
     const char32_t character = next_code_point(text, at);
-    if (character < kTableEnd && plain_[character]) {
+    if (is_plain_(character) != 0) {
       behind = begin;
       continue;
     }
@@ -150,7 +150,7 @@ void FormTable::apply(std::string& text, Spare& spare) const {
     std::size_t end = at;
     while (at < text.size()) {
       const char32_t next = next_code_point(text, at);
-      if (next < kTableEnd && plain_[next]) break;
+      if (is_plain_(next) != 0) break;
       end = at;
     }
     out.append(text, given, behind - given);

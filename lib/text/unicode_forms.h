@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "text/characters.h"
 #include "text/scratch.h"
 #include "text/table_limit.h"
 
@@ -29,9 +30,9 @@ class FormTable {
 
  private:
   UnicodeForm form_;
-  // By character below U+10000: nothing becomes of it and nothing joins it to what stands before it, so what stands
-  // before it and what begins with it are normalised each by itself.
-  std::vector<bool> plain_;
+  // Nothing becomes of a character and nothing joins it to what stands before it, so what stands before it and what
+  // begins with it are normalised each by itself.
+  CharacterTable is_plain_;
 };
 
 inline constexpr std::size_t kMostDecomposed = 32;  // no character has more than 18
