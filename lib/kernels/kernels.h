@@ -9,6 +9,7 @@
 #include "kernels/gemm/kernels.h"
 #include "kernels/rows/convert_kernels.h"
 #include "kernels/rows/gradient_kernels.h"
+#include "kernels/rows/head_kernels.h"
 #include "kernels/rows/kernels.h"
 #include "kernels/rows/optimizer_kernels.h"
 #include "runtime/inner_api.h"
@@ -34,8 +35,9 @@ namespace headlight::kernels {
 // As pair_attention_kernels().
 [[nodiscard]] const AttentionBackwardKernels* pair_backward_kernels(InstructionFeatures features) noexcept;
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
-[[nodiscard]] const ConvertKernels& convert_kernels(Isa isa) noexcept;
+[[nodiscard]] const ConvertKernels& convert_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;
+[[nodiscard]] const HeadKernels& head_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowGradientKernels& row_gradient_kernels(Isa isa) noexcept;
 

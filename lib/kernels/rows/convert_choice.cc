@@ -1,3 +1,4 @@
 #define HEADLIGHT_FAMILY convert_kernels
 #define HEADLIGHT_TYPE ConvertKernels
+#define HEADLIGHT_FEATURES(X) HEADLIGHT_FOR_EACH_BFLOAT16_TILES_FEATURE(X) HEADLIGHT_FOR_EACH_BFLOAT16_FEATURE(X)
 #include "kernels/choose_isa.h"

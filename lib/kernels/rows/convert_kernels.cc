@@ -1,4 +1,4 @@
-// Compiled once per instruction set.
+// Compiled once per instruction set, and once more with each feature that rounds to bfloat16.
 #include "kernels/rows/convert_kernels.h"
 
 #include "kernels/rows/convert_rows-inl.h"

@@ -1,8 +1,10 @@
-// Heads of rows, normalised and turned. A head comes from L1 the second time, and is written once.
+// Heads of rows, normalised and turned. A head comes from L1 the second time, and is written once, as bfloat16 where
+// that is wanted.
 #pragma once
 
-#include "kernels/rows/kernels.h"
-#include "kernels/rows/layer_norm-inl.h"
+#include <cstdint>
+
+#include "kernels/rows/head_kernels.h"
 #include "kernels/rows/rms_norm-inl.h"
 #include "simd/integers.h"
 
@@ -31,8 +33,9 @@ struct RmsHead {
 
 // angles: cosines and sines of all pairs; the sines are turned round by `sign`. Memory is read and written in long
 // stretches: where lines of the two halves come in turns, the processor does not fetch them ahead.
-template <class Head>
-HEADLIGHT_INLINE void turn_halves(const Head& head, const float* angles, Vec sign, std::int64_t half, float* y) {
+template <class Numbers, class Head>
+HEADLIGHT_INLINE void turn_halves(const Head& head, const float* angles, Vec sign, std::int64_t half,
+                                  typename Numbers::Storage* y) {
   const auto turn = [&](auto some, std::int64_t at) __attribute__((always_inline)) {
     constexpr int kVectors = decltype(some)::kVectors;
     Vec a[kVectors], b[kVectors];
@@ -49,44 +52,46 @@ HEADLIGHT_INLINE void turn_halves(const Head& head, const float* angles, Vec sig
       a[v] = turned;
     }
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) some.put(a[v], y + at + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) some.template put<Numbers>(a[v], y + at + v * kLanes);
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) some.put(b[v], y + half + at + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) some.template put<Numbers>(b[v], y + half + at + v * kLanes);
   };
   walk_columns<4>(half, turn);
 }
 
 // angles: cosine and sine of each pair in turn.
-template <class Head>
-HEADLIGHT_INLINE void turn_neighbours(const Head& head, const float* angles, Vec sign, std::int64_t dims, float* y) {
+template <class Numbers, class Head>
+HEADLIGHT_INLINE void turn_neighbours(const Head& head, const float* angles, Vec sign, std::int64_t dims,
+                                      typename Numbers::Storage* y) {
   if constexpr (kLanes == 1) {
     const WholeVector one{};
     for (std::int64_t at = 0; at < dims; at += 2) {
       const Vec a = head.get(one, at), b = head.get(one, at + 1);
       const Vec cosine = load(angles + at), sine = mul(load(angles + at + 1), sign);
-      store(fnma(b, sine, mul(a, cosine)), y + at);
-      store(fma(a, sine, mul(b, cosine)), y + at + 1);
+      Numbers::store(fnma(b, sine, mul(a, cosine)), y + at);
+      Numbers::store(fma(a, sine, mul(b, cosine)), y + at + 1);
     }
   } else {
     const Vec signs = mul(sign, load(kAlternatingSigns));
     walk_columns<1>(dims, [&](auto some, std::int64_t at) {
       const Vec pairs = head.get(some, at), turns = some.get(angles + at);
       const Vec sine = mul(second_of_pairs(turns), signs);
-      some.put(fma(swap_pairs(pairs), sine, mul(pairs, first_of_pairs(turns))), y + at);
+      some.template put<Numbers>(fma(swap_pairs(pairs), sine, mul(pairs, first_of_pairs(turns))), y + at);
     });
   }
 }
 
-template <class Head>
+template <class Numbers, class Head>
 HEADLIGHT_INLINE void turn_head(const kernels::HeadRowsArguments& a, const Head& head, const float* angles, Vec sign,
-                                float* y) {
+                                typename Numbers::Storage* y) {
   if (a.interleaved) {
-    turn_neighbours(head, angles, sign, a.dims, y);
+    turn_neighbours<Numbers>(head, angles, sign, a.dims, y);
   } else {
-    turn_halves(head, angles, sign, a.dims / 2, y);
+    turn_halves<Numbers>(head, angles, sign, a.dims / 2, y);
   }
-  walk_columns<1>(a.head_dim - a.dims,
-                  [&](auto some, std::int64_t at) { some.put(head.get(some, a.dims + at), y + a.dims + at); });
+  walk_columns<1>(a.head_dim - a.dims, [&](auto some, std::int64_t at) {
+    some.template put<Numbers>(head.get(some, a.dims + at), y + a.dims + at);
+  });
 }
 
 // 1 / root mean square of so many heads. Roots and quotients of vectors take as long as those of one number, so they
@@ -105,29 +110,30 @@ HEADLIGHT_INLINE void inverse_root_mean_squares(const kernels::HeadRowsArguments
   }
 }
 
-inline void head_rows(const kernels::HeadRowsArguments& a) noexcept {
+template <class Numbers>
+HEADLIGHT_INLINE void head_rows_as(const kernels::HeadRowsArguments& a) {
   const Vec sign = broadcast(a.inverse ? -1.0f : 1.0f);
   const NormWeight weight(a.weight, a.one_plus_weight);
   alignas(64) float inverses[kHeadsTogether];
-  for (std::int64_t row = 0; row < a.rows; ++row) {
+  auto* to = static_cast<typename Numbers::Storage*>(a.y);
+  for (std::int64_t row = 0; row < a.rows; ++row, to += a.y_stride) {
     const float* const angles = a.dims > 0 ? a.angles.row(row) : nullptr;
     const float* x = a.x.row(row);
-    float* y = a.y.row(row);
-    if (a.norm == NormKind::layer) {
-      // Of few models: a second walk over the row.
-      layer_norm({{x, a.head_dim}, {nullptr, 0}, {y, a.head_dim}, a.heads, a.head_dim, a.weight, a.bias, a.epsilon});
-      x = y;
-    }
+    auto* y = to;
     for (std::int64_t h = 0; h < a.heads; ++h, x += a.head_dim, y += a.head_dim) {
-      if (a.norm != NormKind::rms) {
-        turn_head(a, PlainHead{x}, angles, sign, y);
+      if (!a.normalizes) {
+        turn_head<Numbers>(a, PlainHead{x}, angles, sign, y);
         continue;
       }
       const std::int64_t which = h % kHeadsTogether;
       if (which == 0) inverse_root_mean_squares(a, x, smaller(kHeadsTogether, a.heads - h), inverses);
-      turn_head(a, RmsHead{x, broadcast(inverses[which]), weight}, angles, sign, y);
+      turn_head<Numbers>(a, RmsHead{x, broadcast(inverses[which]), weight}, angles, sign, y);
     }
   }
+}
+
+inline void head_rows(const kernels::HeadRowsArguments& a) noexcept {
+  with_floats_or_bfloat16(a.y_type, [&](auto numbers) { head_rows_as<decltype(numbers)>(a); });
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

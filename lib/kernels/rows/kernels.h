@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "headlight/activation_kind.h"
-#include "headlight/norm_kind.h"
 #include "kernels/rows/rows.h"
 
 namespace headlight::kernels {
@@ -31,24 +30,6 @@ struct RmsNormArguments {
   std::int64_t rows;
   std::int64_t columns;
   const float* weight;  // null: 1
-  bool one_plus_weight;
-  float epsilon;
-};
-
-// Rows of `heads` heads of head_dim numbers each; see headlight/head_rows.h.
-struct HeadRowsArguments {
-  Rows<const float> x;
-  Rows<float> y;
-  Rows<const float> angles;  // of `dims` numbers, in the order of Rotation
-  std::int64_t rows;
-  std::int64_t heads;
-  std::int64_t head_dim;
-  std::int64_t dims;  // even; 0: nothing is turned
-  bool interleaved;
-  bool inverse;
-  NormKind norm;
-  const float* weight;  // [head_dim]; null: 1
-  const float* bias;    // [head_dim]; null: 0
   bool one_plus_weight;
   float epsilon;
 };
@@ -151,7 +132,6 @@ struct RowKernels {
   double (*centre_kernel)(float* k, std::int64_t n, float* shifts) noexcept;
   // y = x / sqrt(mean(x²) + epsilon) · w + added.
   void (*rms_norm)(const RmsNormArguments& arguments) noexcept;
-  void (*head_rows)(const HeadRowsArguments& arguments) noexcept;
   // y = a · b, element by element; all [rows, columns].
   void (*multiply)(Rows<const float> a, Rows<const float> b, Rows<float> y, std::int64_t rows,
                    std::int64_t columns) noexcept;

@@ -118,7 +118,8 @@ void merge_attention(Engine& engine, std::span<const AttentionPart> parts, const
   const auto wide_rows = plan.for_worker<float>(narrow ? count + 1 : 0, columns);
   const runtime::Scratch memory(engine, plan.bytes(), kMergeName);
   runtime::parallel_for(engine, plan.workers, plan.workers, [&](std::int64_t run, int worker) {
-    const WideRows wide(kernels::convert_kernels(engine.isa()), plan.in(memory.data(), worker, wide_rows), columns);
+    const WideRows wide(kernels::convert_kernels(engine.isa(), engine.features()),
+                        plan.in(memory.data(), worker, wide_rows), columns);
     const float** const part_rows = plan.in(memory.data(), worker, places);
     float* const part_sums = plan.in(memory.data(), worker, sums);
     kernels::MergePartsArguments arguments{.parts = part_rows,

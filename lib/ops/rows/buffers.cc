@@ -39,7 +39,7 @@ void for_narrow_rows(Engine& engine, std::string_view operation, double nanoseco
 RowBuffers::RowBuffers(Engine& engine, std::string_view operation, std::int64_t columns, bool narrow) {
   if (!narrow) return;
   size_ = BufferSize(columns);
-  convert_ = &kernels::convert_kernels(engine.isa());
+  convert_ = &kernels::convert_kernels(engine.isa(), engine.features());
   memory_.emplace(engine, size_.bytes(engine.threads()), operation);
 }
 

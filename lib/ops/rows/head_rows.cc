@@ -12,23 +12,33 @@
 namespace headlight {
 namespace {
 
+// Where rows go.
+struct RowsOfHeads {
+  void* data;
+  NumberType type;
+  std::int64_t stride;
+};
+
 // For rows from `first` on, which are turned, and normalised if that is asked for.
 kernels::HeadRowsArguments arguments_of(const View<float, 3>::Shape& shape, const HeadRowsOptions& options,
-                                        bool inverse, const kernels::Rows<const float>& x,
-                                        const kernels::Rows<float>& y, std::int64_t first, std::int64_t rows) noexcept {
+                                        bool inverse, const kernels::Rows<const float>& x, const RowsOfHeads& y,
+                                        std::int64_t first, std::int64_t rows) noexcept {
   const View<const float, 2>& table = options.rotation.cosines_and_sines;
+  // What stays as it is goes in one piece.
+  const bool stays = !table && options.norm == NormKind::none;
   return {.x = x,
-          .y = y,
+          .y = y.data,
+          .y_type = y.type,
+          .y_stride = y.stride,
           .angles = ops::rows_from(table, first),
           .rows = rows,
-          .heads = shape[1],
-          .head_dim = shape[2],
+          .heads = stays ? 1 : shape[1],
+          .head_dim = stays ? shape[1] * shape[2] : shape[2],
           .dims = table ? table.extent(1) : 0,
           .interleaved = options.rotation.pairing == RotaryPairing::interleaved,
           .inverse = inverse,
-          .norm = options.norm,
+          .normalizes = options.norm == NormKind::rms,
           .weight = ops::given(options.weight),
-          .bias = ops::given(options.bias),
           .one_plus_weight = options.one_plus_weight,
           .epsilon = options.epsilon};
 }
@@ -36,12 +46,41 @@ kernels::HeadRowsArguments arguments_of(const View<float, 3>::Shape& shape, cons
 // Of checked arguments that have elements.
 void run(Engine& engine, std::string_view operation, const TypedView<3>& x, const MutableTypedView<3>& y,
          const HeadRowsOptions& options, bool inverse) {
-  const auto kernel = kernels::row_kernels(engine.isa()).head_rows;
+  const auto kernel = kernels::head_kernels(engine.isa(), engine.features()).head_rows;
+  const auto layer_norm = kernels::row_kernels(engine.isa()).layer_norm;
   const TypedView<2> from = ops::flat(x);
-  ops::for_row_buffers(engine, operation, runtime::costs::kHeadRows, {&from}, ops::flat(y),
-                       [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
-                         kernel(arguments_of(x.shape, options, inverse, in[0], out, first, rows));
-                       });
+  const MutableTypedView<2> to = ops::flat(y);
+  const std::int64_t heads = x.extent(1), head_dim = x.extent(2);
+  // What attention takes as bfloat16 is rounded as it is made.
+  if (x.type == NumberType::float32 && y.type == NumberType::bfloat16 && options.norm != NormKind::layer) {
+    const View<const float, 2> floats(static_cast<const float*>(from.data), from.shape, from.strides);
+    const auto compute = [&](std::int64_t first, std::int64_t rows) {
+      const RowsOfHeads out = {ops::RowBuffers::behind(to, first), y.type, to.stride(0)};
+      kernel(arguments_of(x.shape, options, inverse, ops::rows_from(floats, first), out, first, rows));
+    };
+    return ops::for_row_blocks(engine, to.extent(0), to.extent(1), runtime::costs::kHeadRows, compute);
+  }
+  const auto compute = [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
+    if (options.norm != NormKind::layer) {
+      const RowsOfHeads all = {out.data, NumberType::float32, out.stride};
+      return kernel(arguments_of(x.shape, options, inverse, in[0], all, first, rows));
+    }
+    // Of few models: a second walk over the row.
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const kernels::Rows<float> of_heads = {out.row(row), head_dim};
+      layer_norm({{in[0].row(row), head_dim},
+                  {nullptr, 0},
+                  of_heads,
+                  heads,
+                  head_dim,
+                  ops::given(options.weight),
+                  ops::given(options.bias),
+                  options.epsilon});
+      kernel(arguments_of(x.shape, options, inverse, {out.row(row), out.stride},
+                          {out.row(row), NumberType::float32, out.stride}, first + row, 1));
+    }
+  };
+  ops::for_row_buffers(engine, operation, runtime::costs::kHeadRows, {&from}, to, compute);
 }
 
 // Goes back through the norm of heads, of rows whose gradient is turned back first, in a buffer of its own.
@@ -53,7 +92,7 @@ class NormBackward {
         y_gradient_(y_gradient),
         gradients_(gradients),
         options_(options),
-        turn_(kernels::row_kernels(engine.isa()).head_rows),
+        turn_(kernels::head_kernels(engine.isa(), engine.features()).head_rows),
         norm_(kernels::row_gradient_kernels(engine.isa()).layer_norm),
         weight_(engine, operation, options.weight, options.one_plus_weight),
         buffers_(engine, operation, x.extent(1) * x.extent(2), true) {}
@@ -86,7 +125,8 @@ class NormBackward {
                                        std::int64_t rows, int worker) const noexcept {
     if (!options_.rotation.cosines_and_sines) return y_gradient;
     const kernels::Rows<float> turned = {buffers_.buffer(worker, 3), buffers_.size().row};
-    turn_(arguments_of(x_.shape, {.rotation = options_.rotation}, true, y_gradient, turned, first, rows));
+    turn_(arguments_of(x_.shape, {.rotation = options_.rotation}, true, y_gradient,
+                       {turned.data, NumberType::float32, turned.stride}, first, rows));
     return {turned.data, turned.stride};
   }
 

@@ -1,5 +1,8 @@
 #include "headlight/head_rows.h"
 
+#include <cmath>
+#include <iterator>
+
 #include "headlight/normalization.h"
 #include "ops/rows/head_rows_case.h"
 #include "reference/rotary.h"
@@ -122,6 +125,30 @@ TEST_P(HeadRowsTest, RoundOnceInEveryType) {
         head_rows(engine, heads_of(x.view(), heads), heads_of(x.view(), heads), in.options());
         EXPECT_TRUE(x.holds(expected)) << "in place";
       }
+    }
+  }
+}
+
+// Subnormal ones and NaN, too, with every feature and without.
+TEST_P(HeadRowsTest, RoundWhatIsNotNormal) {
+  Random random(6);
+  for (const Instructions& instructions : available_instructions()) {
+    if (instructions.isa != GetParam()) continue;
+    Engine engine(instructions.options(1));
+    for (const std::int64_t dims : {0, 64}) {
+      Numbers in(random, {.heads = 2, .head_dim = 64, .dims = dims});
+      const View<float, 2> x = in.x.view(), angles = in.angles.view();
+      for (std::int64_t n = 0; n < angles.extent(0) * dims; ++n) {
+        angles(n / dims, n % dims) = n % dims < 32 ? 1.0f : 0.0f;  // which turn nothing
+      }
+      const float rare[] = {0x1.8p-130f,   -0x1.01p-127f,    0x1p-149f,   -0.0f,
+                            std::nanf(""), __builtin_inff(), -0x1.ffp127f};
+      for (std::size_t d = 0; d < std::size(rare); ++d) x(1, 64 + static_cast<std::int64_t>(d) * 7) = rare[d];
+      const GuardedMatrix y(NumberType::bfloat16, kRows, 128, 3, Against::back, random);
+      Tensor<float, 2> expected({kRows, 128});
+      head_rows(engine, heads_of(x, 2), heads_of(expected.view(), 2), in.options());
+      head_rows(engine, heads_of(x, 2), heads_of(y.view(), 2), in.options());
+      EXPECT_TRUE(y.holds(expected)) << name(instructions) << ", " << dims;
     }
   }
 }
