@@ -8,17 +8,18 @@
 // coefficient rounded to float in turn, lowest first, with the rest fitted again.
 #pragma once
 
+#include "simd/several-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
 // c[0] + c[1] x + … + c[N − 1] xᴺ⁻¹ by Horner's rule: the fewest operations, and kernels have several vectors in flight
 // to hide the chain behind.
-template <int kCount>
-HEADLIGHT_INLINE Vec polynomial(Vec x, const float (&c)[kCount]) {
-  Vec sum = broadcast(c[kCount - 1]);
+template <class V, int kCount>
+HEADLIGHT_INLINE V polynomial(V x, const float (&c)[kCount]) {
+  V sum = fma(broadcast(c[kCount - 1]), x, broadcast(c[kCount - 2]));
 #pragma GCC unroll 16
-  for (int i = kCount - 2; i >= 0; --i) sum = fma(sum, x, broadcast(c[i]));
+  for (int i = kCount - 3; i >= 0; --i) sum = fma(sum, x, broadcast(c[i]));
   return sum;
 }
 
@@ -31,7 +32,8 @@ inline constexpr float kExp2Coefficients[] = {1.0f,           0x1.62e424p-1f, 0x
                                               0x1.c6bacep-5f, 0x1.3cecf6p-7f, 0x1.5a9f76p-10f};
 
 // 2ˣ for −152 ≤ x, as exp2_nonpositive().
-HEADLIGHT_INLINE Vec exp2_bounded(Vec x) {
+template <class V>
+HEADLIGHT_INLINE V exp2_bounded(V x) {
   // The offset leaves n + 127 + 25 in the low bits: 2ⁿ⁺²⁵ is a float for −151 ≤ n ≤ 102. The factor 2⁻²⁵ is in the
   // coefficients, so the one product at the end rounds correctly into the subnormal numbers. (Adding to the exponent
   // instead would save nothing, end at 2⁻¹²⁶ and turn some NaN into numbers.) What is below −151.5 has a
@@ -40,9 +42,10 @@ HEADLIGHT_INLINE Vec exp2_bounded(Vec x) {
   constexpr float kScaled[] = {0x1p-25f * kExp2Coefficients[0], 0x1p-25f * kExp2Coefficients[1],
                                0x1p-25f * kExp2Coefficients[2], 0x1p-25f * kExp2Coefficients[3],
                                0x1p-25f * kExp2Coefficients[4], 0x1p-25f * kExp2Coefficients[5]};
-  const Vec shifted = add(x, broadcast(kOffset));
-  const Vec fraction = sub(x, sub(shifted, broadcast(kOffset)));
-  return mul(polynomial(fraction, kScaled), as_float(shift_left<23>(as_int(shifted))));
+  const V shifted = add(x, broadcast(kOffset));
+  const V fraction = sub(x, sub(shifted, broadcast(kOffset)));
+  const V power = each([](Vec v) { return as_float(shift_left<23>(as_int(v))); }, shifted);
+  return mul(polynomial(fraction, kScaled), power);
 }
 
 // 2ˣ for x ≤ 0, the weight of a softmax: at most 1.8 ULP (2.1 without kValues.has_fma), subnormal results included;
@@ -63,9 +66,10 @@ HEADLIGHT_INLINE Vec exp2_nonpositive(Vec x) {
 }
 
 // The same for −126 ≤ x, where no result is subnormal.
-HEADLIGHT_INLINE Vec exp2_normal(Vec x) {
+template <class V>
+HEADLIGHT_INLINE V exp2_normal(V x) {
   if constexpr (kValues.has_scalef) {
-    const Vec n = round(x);
+    const V n = round(x);
     return scale_by_power_of_two(polynomial(sub(x, n), kExp2Coefficients), n);
   } else {
     return exp2_bounded(x);
@@ -176,12 +180,20 @@ HEADLIGHT_INLINE Vec tanh(Vec x) {
 }
 
 // max(x, 0), −0 for −0.
-HEADLIGHT_INLINE Vec relu(Vec x) { return max(zero(), x); }
+template <class V>
+HEADLIGHT_INLINE V relu(V x) {
+  return each([](Vec v) { return max(zero(), v); }, x);
+}
 
 // |x| where that is less than `bound`, else 0, for NaN too.
-HEADLIGHT_INLINE Vec abs_or_zero_from(Vec x, float bound) {
-  const Vec a = abs(x);
-  return select(less(a, broadcast(bound)), a, zero());
+template <class V>
+HEADLIGHT_INLINE V abs_or_zero_from(V x, float bound) {
+  return each(
+      [bound](Vec v) {
+        const Vec a = abs(v);
+        return select(less(a, broadcast(bound)), a, zero());
+      },
+      x);
 }
 
 // log₂ Φ(−a), exact at 0; see gelu.
@@ -200,12 +212,13 @@ inline constexpr float kLog2UpperNormal[] = {-1.0f,
 // x Φ(x) with Φ the normal distribution function: at most 2.7 ULP for x ≥ 0 and 5 ULP for −1 ≤ x < 0; a relative error
 // of at most 5e-6 for −6 ≤ x < −1, an absolute one of 1e-10 below (the value at −6 is −5.9e-9); exactly +0 for
 // x ≤ −11.4 and −∞.
-HEADLIGHT_INLINE Vec gelu(Vec x) {
+template <class V>
+HEADLIGHT_INLINE V gelu(V x) {
   // x Φ(x) = max(x, 0) − a Φ(−a), a = |x|: nothing cancels. The polynomial is log₂ Φ(−a), exact at 0, fitted on [0, 6]
   // so that the result is within 1.5e-8 of itself for x > 0 and 1.5e-6 for x < 0; it goes on falling to −122 at a =
   // 11.4. Beyond, a counts as 0: no power becomes subnormal, which takes Intel's cores many times as long as a vector.
   // Φ by a rational function and a division (Abramowitz & Stegun 7.1.26) is 7.6 ULP off and slower.
-  const Vec a = abs_or_zero_from(x, 11.4f);
+  const V a = abs_or_zero_from(x, 11.4f);
   return fnma(a, exp2_normal(polynomial(a, kLog2UpperNormal)), relu(x));
 }
 
@@ -223,14 +236,15 @@ HEADLIGHT_INLINE Vec gelu_derivative(Vec x) {
 
 // x/2 (1 + tanh u), u = √(2/π) (x + 0.044715 x³): at most 2.5 ULP for x ≥ 0 and 5 ULP for −1 ≤ x < 0; a relative
 // error of at most 5e-6 for −6 ≤ x < −1 and of 2e-5 below, down to 1e-36; exactly +0 for x ≤ −9.9 and −∞.
-HEADLIGHT_INLINE Vec gelu_tanh(Vec x) {
+template <class V>
+HEADLIGHT_INLINE V gelu_tanh(V x) {
   // = max(x, 0) − a t / (1 + t), a = |x|, t = e⁻²ᵘ⁽ᵃ⁾. A polynomial for log₂(t / (1 + t)), as in gelu, saves the
   // division but needs degree 9 and loses the relative error for x < 0.
   constexpr float kLinear = -0x1.26aec2p+1f;  // −2 √(2/π) log₂ e
   constexpr float kCubic = kLinear * 0.044715f;
-  const Vec a = abs_or_zero_from(x, 9.9f);  // t = 2⁻¹²³: no subnormal numbers, as in gelu
-  const Vec slope = fma(mul(a, a), broadcast(kCubic), broadcast(kLinear));
-  const Vec t = exp2_normal(mul(a, slope));
+  const V a = abs_or_zero_from(x, 9.9f);  // t = 2⁻¹²³: no subnormal numbers, as in gelu
+  const V slope = fma(mul(a, a), broadcast(kCubic), broadcast(kLinear));
+  const V t = exp2_normal(mul(a, slope));
   return fnma(a, div(t, add(broadcast(1.0f), t)), relu(x));
 }
 
@@ -253,10 +267,11 @@ HEADLIGHT_INLINE Vec gelu_tanh_derivative(Vec x) {
 
 // x σ(x) = x / (1 + e⁻ˣ): at most 2.5 ULP for x ≥ 0 and 3.5 ULP for −1 ≤ x < 0; a relative error of at most 2e-6 for
 // −30 ≤ x < −1 and of 5e-6 below, down to 1.5e-36; exactly +0 for x ≤ −87 and −∞.
-HEADLIGHT_INLINE Vec silu(Vec x) {
+template <class V>
+HEADLIGHT_INLINE V silu(V x) {
   // = max(x, 0) − a t / (1 + t), a = |x|, t = e⁻ᵃ: nothing cancels. No power becomes subnormal, as in gelu.
-  const Vec a = abs_or_zero_from(x, 87.0f);
-  const Vec t = exp2_normal(mul(a, broadcast(-kLog2E)));
+  const V a = abs_or_zero_from(x, 87.0f);
+  const V t = exp2_normal(mul(a, broadcast(-kLog2E)));
   return fnma(a, div(t, add(broadcast(1.0f), t)), relu(x));
 }
 

@@ -102,8 +102,8 @@ struct RowKernels {
   void (*softmax)(Rows<const float> x, Rows<float> y, std::int64_t rows, std::int64_t columns) noexcept;
   // y = (z − mean(z)) / sqrt(var(z) + epsilon) · weight + bias, z = x + residual.
   void (*layer_norm)(const LayerNormArguments& arguments) noexcept;
-  // y = activation(x); x, y [rows, columns].
-  void (*activate)(Activation activation, Rows<const float> x, Rows<float> y, std::int64_t rows,
+  // y = activation(x), times `by` (null: none) element by element; all [rows, columns].
+  void (*activate)(Activation activation, Rows<const float> x, Rows<const float> by, Rows<float> y, std::int64_t rows,
                    std::int64_t columns) noexcept;
   // out[n, :] = Σ_t tables[t].rows[tables[t].ids[n], :] for n in [0, rows), t ascending; out [rows, columns], count
   // ≥ 1.

@@ -17,7 +17,7 @@ void activate(Engine& engine, Activation activation, const TypedView<2>& x, cons
   const auto kernel = kernels::row_kernels(engine.isa()).activate;
   ops::for_row_buffers(engine, kName, runtime::costs::kActivation, {&x}, y,
                        [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
-                         kernel(activation, in[0], out, rows, x.extent(1));
+                         kernel(activation, in[0], {nullptr, 0}, out, rows, x.extent(1));
                        });
 }
 

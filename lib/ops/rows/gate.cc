@@ -11,8 +11,8 @@
 namespace headlight {
 namespace {
 
-// So many activations at a time stay in the first-level cache until they are multiplied: kernels of their own for every
-// activation would be several times the code, and no faster to speak of.
+// So many activations and their gradients at a time stay in the first-level cache until they are multiplied: kernels of
+// their own for every activation would be several times the code, and no faster to speak of.
 constexpr std::int64_t kTogether = 1024;
 
 // f(first row, rows, first column, columns) for parts of at most kTogether numbers, in order.
@@ -41,14 +41,9 @@ void gate(Engine& engine, Activation activation, const TypedView<2>& a, const Ty
   ops::check_activation(kName, activation);
   if (y_extent.is_empty()) return;
 
-  const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
+  const auto kernel = kernels::row_kernels(engine.isa()).activate;
   const auto compute = [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t, std::int64_t rows) {
-    alignas(64) float activations[kTogether];
-    for_parts(rows, a.extent(1), [&](std::int64_t row, std::int64_t some, std::int64_t column, std::int64_t columns) {
-      const kernels::Rows<float> activated = {activations, columns};
-      kernels.activate(activation, behind(in[0], row, column), activated, some, columns);
-      kernels.multiply({activations, columns}, behind(in[1], row, column), behind(out, row, column), some, columns);
-    });
+    kernel(activation, in[0], in[1], out, rows, a.extent(1));
   };
   ops::for_row_buffers(engine, kName, runtime::costs::kGate, {&a, &b}, y, compute);
 }
@@ -76,7 +71,7 @@ void gate_backward(Engine& engine, Activation activation, const TypedView<2>& a,
     const kernels::Rows<float> db = buffers.place_of(b_gradient, first, buffers.buffer(worker, 1));
     for_parts(rows, all_columns, [&](std::int64_t row, std::int64_t some, std::int64_t column, std::int64_t columns) {
       const kernels::Rows<const float> part = behind(from, row, column), dy_part = behind(dy, row, column);
-      kernels.activate(activation, part, {activations, columns}, some, columns);
+      kernels.activate(activation, part, {nullptr, 0}, {activations, columns}, some, columns);
       activate_backward(activation, part, dy_part, {activation_gradients, columns}, some, columns);
       kernels.multiply({activation_gradients, columns}, behind(by, row, column), behind(da, row, column), some,
                        columns);
