@@ -110,25 +110,43 @@ HEADLIGHT_INLINE void inverse_root_mean_squares(const kernels::HeadRowsArguments
   }
 }
 
+// Heads first … first + count − 1 of a row.
+template <class Numbers>
+HEADLIGHT_INLINE void turn_heads(const kernels::HeadRowsArguments& a, std::int64_t row, std::int64_t first,
+                                 std::int64_t count, const float* inverses) {
+  const Vec sign = broadcast(a.inverse ? -1.0f : 1.0f);
+  const float* const angles = a.dims > 0 ? a.angles.row(row) : nullptr;
+  const float* x = a.x.row(row) + first * a.head_dim;
+  auto* y = static_cast<typename Numbers::Storage*>(a.y) + row * a.y_stride + first * a.head_dim;
+  if (!a.normalizes) {
+    for (std::int64_t h = 0; h < count; ++h, x += a.head_dim, y += a.head_dim) {
+      turn_head<Numbers>(a, PlainHead{x}, angles, sign, y);
+    }
+    return;
+  }
+  const NormWeight weight(a.weight, a.one_plus_weight);
+  for (std::int64_t h = 0; h < count; ++h, x += a.head_dim, y += a.head_dim) {
+    turn_head<Numbers>(a, RmsHead{x, broadcast(inverses[h]), weight}, angles, sign, y);
+  }
+}
+
+// What heads are divided by is known only a long chain after their numbers: meanwhile those before them are written.
 template <class Numbers>
 HEADLIGHT_INLINE void head_rows_as(const kernels::HeadRowsArguments& a) {
-  const Vec sign = broadcast(a.inverse ? -1.0f : 1.0f);
-  const NormWeight weight(a.weight, a.one_plus_weight);
-  alignas(64) float inverses[kHeadsTogether];
-  auto* to = static_cast<typename Numbers::Storage*>(a.y);
-  for (std::int64_t row = 0; row < a.rows; ++row, to += a.y_stride) {
-    const float* const angles = a.dims > 0 ? a.angles.row(row) : nullptr;
-    const float* x = a.x.row(row);
-    auto* y = to;
-    for (std::int64_t h = 0; h < a.heads; ++h, x += a.head_dim, y += a.head_dim) {
-      if (!a.normalizes) {
-        turn_head<Numbers>(a, PlainHead{x}, angles, sign, y);
-        continue;
-      }
-      const std::int64_t which = h % kHeadsTogether;
-      if (which == 0) inverse_root_mean_squares(a, x, smaller(kHeadsTogether, a.heads - h), inverses);
-      turn_head<Numbers>(a, RmsHead{x, broadcast(inverses[which]), weight}, angles, sign, y);
-    }
+  alignas(64) float inverses[2][kHeadsTogether];
+  const std::int64_t together = a.normalizes ? kHeadsTogether : a.heads;
+  const std::int64_t groups = divide_up(a.heads, together), all = a.rows * groups;
+  const auto prepare = [&](std::int64_t number) {
+    if (!a.normalizes || number == all) return;
+    const std::int64_t first = number % groups * together;
+    inverse_root_mean_squares(a, a.x.row(number / groups) + first * a.head_dim, smaller(together, a.heads - first),
+                              inverses[number % 2]);
+  };
+  if (all > 0) prepare(0);
+  for (std::int64_t number = 0; number < all; ++number) {
+    prepare(number + 1);
+    const std::int64_t first = number % groups * together;
+    turn_heads<Numbers>(a, number / groups, first, smaller(together, a.heads - first), inverses[number % 2]);
   }
 }
 

@@ -28,14 +28,18 @@ struct NormWeight {
   Vec plus;
 };
 
+// A row's factor is known only a chain of folds, a root and a division after its squares: meanwhile the row before it
+// is written.
 template <bool kAdded>
 HEADLIGHT_INLINE void rms_norm_rows(const kernels::RmsNormArguments& a) {
+  if (a.rows == 0) return;
   const NormWeight weight(a.weight, a.one_plus_weight);
+  Vec inverse = inverse_root_mean_square(a.x.row(0), a.columns, a.epsilon);
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const float* x = a.x.row(row);
     const float* added = kAdded ? a.added.row(row) : nullptr;
     float* y = a.y.row(row);
-    const Vec inverse = inverse_root_mean_square(x, a.columns, a.epsilon);
+    const Vec of_next = row + 1 < a.rows ? inverse_root_mean_square(a.x.row(row + 1), a.columns, a.epsilon) : inverse;
     sweep_row(a.columns, [&](auto some, int, std::int64_t at) {
       Vec n = mul(some.get(x + at), inverse);
       if constexpr (kAdded) {
@@ -46,6 +50,7 @@ HEADLIGHT_INLINE void rms_norm_rows(const kernels::RmsNormArguments& a) {
       }
       some.put(n, y + at);
     });
+    inverse = of_next;
   }
 }
 
