@@ -7,6 +7,7 @@
 #include "ops/rows/head_rows_check.h"
 #include "ops/rows/norm_weight.h"
 #include "ops/rows/sums.h"
+#include "runtime/built_types.h"
 #include "runtime/costs.h"
 
 namespace headlight {
@@ -51,8 +52,9 @@ void run(Engine& engine, std::string_view operation, const TypedView<3>& x, cons
   const TypedView<2> from = ops::flat(x);
   const MutableTypedView<2> to = ops::flat(y);
   const std::int64_t heads = x.extent(1), head_dim = x.extent(2);
-  // What attention takes as bfloat16 is rounded as it is made.
-  if (x.type == NumberType::float32 && y.type == NumberType::bfloat16 && options.norm != NormKind::layer) {
+  // What attention takes as bfloat16 is rounded as it is made, by a kernel that writes what is built.
+  const bool rounds = runtime::is_built(NumberType::bfloat16) && y.type == NumberType::bfloat16;
+  if (rounds && x.type == NumberType::float32 && options.norm != NormKind::layer) {
     const View<const float, 2> floats(static_cast<const float*>(from.data), from.shape, from.strides);
     const auto compute = [&](std::int64_t first, std::int64_t rows) {
       const RowsOfHeads out = {ops::RowBuffers::behind(to, first), y.type, to.stride(0)};
