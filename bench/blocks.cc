@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -120,34 +121,38 @@ double layer_seconds(const Family& family, const PartTimes& times) {
   return sum;
 }
 
+// Medians of shares of the same pass; of what is within products, whose passes are others, of that median.
 std::vector<std::pair<std::string, double>> shares_of(const Family& family, const Operands& operands) {
   std::vector<double> layers;
   for (const PartTimes& times : operands.parts) layers.push_back(layer_seconds(family, times));
   const double layer = median(layers);
-  const auto share = [&](const std::vector<PartTimes>& passes, std::initializer_list<BlockPart> parts) {
-    std::vector<double> all;
-    for (const PartTimes& times : passes) {
+  const auto of = [&](std::initializer_list<BlockPart> parts) {
+    std::vector<double> shares;
+    for (const PartTimes& times : operands.parts) {
       double sum = 0;
       for (const BlockPart part : parts) {
         sum += seconds_of(times, part) / (part == BlockPart::angles ? static_cast<double>(family.layers) : 1);
       }
-      all.push_back(sum);
+      shares.push_back(sum / layer_seconds(family, times));
     }
-    return median(all) / layer;
+    return median(shares);
   };
-  const auto of = [&](BlockPart part) { return share(operands.parts, {part}); };
-  const auto within = [&](BlockPart part) { return share(operands.within_products, {part}); };
+  const auto within = [&](BlockPart part) {
+    std::vector<double> seconds;
+    for (const PartTimes& times : operands.within_products) seconds.push_back(seconds_of(times, part));
+    return median(seconds) / layer;
+  };
+  using enum BlockPart;
   return {{"layer_seconds", layer},
-          {"share|products", of(BlockPart::products)},
-          {"share|attention", of(BlockPart::attention)},
-          {"share|norms", of(BlockPart::norms)},
-          {"share|heads", of(BlockPart::heads)},
-          {"share|gate", of(BlockPart::gate)},
-          {"share|angles", of(BlockPart::angles)},
-          {"share|rows", share(operands.parts, {BlockPart::norms, BlockPart::heads, BlockPart::gate, BlockPart::angles,
-                                                BlockPart::others})},
-          {"share|(rounding)", within(BlockPart::rounding)},
-          {"share|(activation)", within(BlockPart::activation)}};
+          {"share|products", of({products})},
+          {"share|attention", of({attention})},
+          {"share|norms", of({norms})},
+          {"share|heads", of({heads})},
+          {"share|gate", of({gate})},
+          {"share|angles", of({angles})},
+          {"share|rows", of({norms, heads, gate, angles, others})},
+          {"share|(rounding)", within(rounding)},
+          {"share|(activation)", within(activation)}};
 }
 
 Work block_work(const Family& family, const Batch& batch, NumberType precision, const CaseContext& context) {

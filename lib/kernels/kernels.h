@@ -37,7 +37,8 @@ namespace headlight::kernels {
 [[nodiscard]] const MergeKernels& merge_kernels(Isa isa) noexcept;
 [[nodiscard]] const ConvertKernels& convert_kernels(Isa isa, InstructionFeatures features) noexcept;
 [[nodiscard]] HEADLIGHT_INNER_API const RowKernels& row_kernels(Isa isa) noexcept;
-[[nodiscard]] const HeadKernels& head_kernels(Isa isa, InstructionFeatures features) noexcept;
+// As pair_attention_kernels().
+[[nodiscard]] const HeadKernels* pair_head_kernels(InstructionFeatures features) noexcept;
 [[nodiscard]] const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;
 [[nodiscard]] const RowGradientKernels& row_gradient_kernels(Isa isa) noexcept;
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "headlight/number_type.h"
 #include "kernels/rows/rows.h"
 
 namespace headlight::kernels {
@@ -11,8 +10,7 @@ namespace headlight::kernels {
 // Rows of `heads` heads of head_dim numbers each, which are normalised as rms_norm does it, or not, and turned.
 struct HeadRowsArguments {
   Rows<const float> x;
-  void* y;            // x itself, or apart from it
-  NumberType y_type;  // float32 or bfloat16
+  void* y;  // of the kernel's numbers; x itself, or apart from it
   std::int64_t y_stride;
   Rows<const float> angles;  // of `dims` numbers, in the order of Rotation
   std::int64_t rows;
@@ -27,6 +25,7 @@ struct HeadRowsArguments {
   float epsilon;
 };
 
+// Of bfloat16, with the features that round to it.
 struct HeadKernels {
   void (*head_rows)(const HeadRowsArguments& arguments) noexcept;
 };

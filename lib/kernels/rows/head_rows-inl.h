@@ -1,5 +1,4 @@
-// Heads of rows, normalised and turned. A head comes from L1 the second time, and is written once, as bfloat16 where
-// that is wanted.
+// Heads of rows, normalised and turned. A head comes from L1 the second time, and is written once.
 #pragma once
 
 #include <cstdint>
@@ -132,7 +131,7 @@ HEADLIGHT_INLINE void turn_heads(const kernels::HeadRowsArguments& a, std::int64
 
 // What heads are divided by is known only a long chain after their numbers: meanwhile those before them are written.
 template <class Numbers>
-HEADLIGHT_INLINE void head_rows_as(const kernels::HeadRowsArguments& a) {
+void head_rows(const kernels::HeadRowsArguments& a) noexcept {
   alignas(64) float inverses[2][kHeadsTogether];
   const std::int64_t together = a.normalizes ? kHeadsTogether : a.heads;
   const std::int64_t groups = divide_up(a.heads, together), all = a.rows * groups;
@@ -148,10 +147,6 @@ HEADLIGHT_INLINE void head_rows_as(const kernels::HeadRowsArguments& a) {
     const std::int64_t first = number % groups * together;
     turn_heads<Numbers>(a, number / groups, first, smaller(together, a.heads - first), inverses[number % 2]);
   }
-}
-
-inline void head_rows(const kernels::HeadRowsArguments& a) noexcept {
-  with_floats_or_bfloat16(a.y_type, [&](auto numbers) { head_rows_as<decltype(numbers)>(a); });
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -7,6 +7,7 @@
 #include "kernels/rows/dropout-inl.h"
 #include "kernels/rows/entropy-inl.h"
 #include "kernels/rows/gather-inl.h"
+#include "kernels/rows/head_rows-inl.h"
 #include "kernels/rows/layer_norm-inl.h"
 #include "kernels/rows/rms_norm-inl.h"
 #include "kernels/rows/softmax-inl.h"
@@ -15,8 +16,20 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 extern const kernels::RowKernels row_kernels;
-const kernels::RowKernels row_kernels = {softmax,       layer_norm, activate,      embed,     mean_pool,
-                                         dropout,       entropies,  weight_rows,   near_mean, shift_rows,
-                                         centre_kernel, rms_norm,   multiply_rows, cap_rows};
+const kernels::RowKernels row_kernels = {softmax,
+                                         layer_norm,
+                                         activate,
+                                         embed,
+                                         mean_pool,
+                                         dropout,
+                                         entropies,
+                                         weight_rows,
+                                         near_mean,
+                                         shift_rows,
+                                         centre_kernel,
+                                         rms_norm,
+                                         head_rows<StoredFloat32>,
+                                         multiply_rows,
+                                         cap_rows};
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "headlight/activation_kind.h"
+#include "kernels/rows/head_kernels.h"
 #include "kernels/rows/rows.h"
 
 namespace headlight::kernels {
@@ -132,6 +133,7 @@ struct RowKernels {
   double (*centre_kernel)(float* k, std::int64_t n, float* shifts) noexcept;
   // y = x / sqrt(mean(x²) + epsilon) · w + added.
   void (*rms_norm)(const RmsNormArguments& arguments) noexcept;
+  void (*head_rows)(const HeadRowsArguments& arguments) noexcept;
   // y = a · b, element by element; all [rows, columns].
   void (*multiply)(Rows<const float> a, Rows<const float> b, Rows<float> y, std::int64_t rows,
                    std::int64_t columns) noexcept;

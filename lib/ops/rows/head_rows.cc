@@ -7,30 +7,21 @@
 #include "ops/rows/head_rows_check.h"
 #include "ops/rows/norm_weight.h"
 #include "ops/rows/sums.h"
-#include "runtime/built_types.h"
 #include "runtime/costs.h"
 
 namespace headlight {
 namespace {
 
-// Where rows go.
-struct RowsOfHeads {
-  void* data;
-  NumberType type;
-  std::int64_t stride;
-};
-
 // For rows from `first` on, which are turned, and normalised if that is asked for.
 kernels::HeadRowsArguments arguments_of(const View<float, 3>::Shape& shape, const HeadRowsOptions& options,
-                                        bool inverse, const kernels::Rows<const float>& x, const RowsOfHeads& y,
-                                        std::int64_t first, std::int64_t rows) noexcept {
+                                        bool inverse, const kernels::Rows<const float>& x, void* y,
+                                        std::int64_t y_stride, std::int64_t first, std::int64_t rows) noexcept {
   const View<const float, 2>& table = options.rotation.cosines_and_sines;
   // What stays as it is goes in one piece.
   const bool stays = !table && options.norm == NormKind::none;
   return {.x = x,
-          .y = y.data,
-          .y_type = y.type,
-          .y_stride = y.stride,
+          .y = y,
+          .y_stride = y_stride,
           .angles = ops::rows_from(table, first),
           .rows = rows,
           .heads = stays ? 1 : shape[1],
@@ -47,42 +38,46 @@ kernels::HeadRowsArguments arguments_of(const View<float, 3>::Shape& shape, cons
 // Of checked arguments that have elements.
 void run(Engine& engine, std::string_view operation, const TypedView<3>& x, const MutableTypedView<3>& y,
          const HeadRowsOptions& options, bool inverse) {
-  const auto kernel = kernels::head_kernels(engine.isa(), engine.features()).head_rows;
-  const auto layer_norm = kernels::row_kernels(engine.isa()).layer_norm;
+  const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   const TypedView<2> from = ops::flat(x);
   const MutableTypedView<2> to = ops::flat(y);
-  const std::int64_t heads = x.extent(1), head_dim = x.extent(2);
-  // What attention takes as bfloat16 is rounded as it is made, by a kernel that writes what is built.
-  const bool rounds = runtime::is_built(NumberType::bfloat16) && y.type == NumberType::bfloat16;
-  if (rounds && x.type == NumberType::float32 && options.norm != NormKind::layer) {
-    const View<const float, 2> floats(static_cast<const float*>(from.data), from.shape, from.strides);
-    const auto compute = [&](std::int64_t first, std::int64_t rows) {
-      const RowsOfHeads out = {ops::RowBuffers::behind(to, first), y.type, to.stride(0)};
-      kernel(arguments_of(x.shape, options, inverse, ops::rows_from(floats, first), out, first, rows));
-    };
-    return ops::for_row_blocks(engine, to.extent(0), to.extent(1), runtime::costs::kHeadRows, compute);
-  }
-  const auto compute = [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
+  const auto run_all = [&](const ops::InputRows& in, ops::OutputRows out, std::int64_t first, std::int64_t rows) {
     if (options.norm != NormKind::layer) {
-      const RowsOfHeads all = {out.data, NumberType::float32, out.stride};
-      return kernel(arguments_of(x.shape, options, inverse, in[0], all, first, rows));
+      return kernels.head_rows(arguments_of(x.shape, options, inverse, in[0], out.data, out.stride, first, rows));
     }
     // Of few models: a second walk over the row.
+    const std::int64_t heads = x.extent(1), head_dim = x.extent(2);
     for (std::int64_t row = 0; row < rows; ++row) {
-      const kernels::Rows<float> of_heads = {out.row(row), head_dim};
-      layer_norm({{in[0].row(row), head_dim},
-                  {nullptr, 0},
-                  of_heads,
-                  heads,
-                  head_dim,
-                  ops::given(options.weight),
-                  ops::given(options.bias),
-                  options.epsilon});
-      kernel(arguments_of(x.shape, options, inverse, {out.row(row), out.stride},
-                          {out.row(row), NumberType::float32, out.stride}, first + row, 1));
+      kernels.layer_norm({{in[0].row(row), head_dim},
+                          {nullptr, 0},
+                          {out.row(row), head_dim},
+                          heads,
+                          head_dim,
+                          ops::given(options.weight),
+                          ops::given(options.bias),
+                          options.epsilon});
+      const kernels::Rows<const float> normal = {out.row(row), out.stride};
+      kernels.head_rows(arguments_of(x.shape, options, inverse, normal, out.row(row), out.stride, first + row, 1));
     }
   };
-  ops::for_row_buffers(engine, operation, runtime::costs::kHeadRows, {&from}, to, compute);
+  ops::for_row_buffers(engine, operation, runtime::costs::kHeadRows, {&from}, to, run_all);
+}
+
+// The same of float32 heads as attention takes them where it multiplies bfloat16: rounded as they are made. False
+// where they are others, and nothing is done.
+bool run_rounded(Engine& engine, const TypedView<3>& x, const MutableTypedView<3>& y, const HeadRowsOptions& options) {
+  const kernels::HeadKernels* const kernels = kernels::pair_head_kernels(engine.features());
+  const bool rounds = x.type == NumberType::float32 && y.type == NumberType::bfloat16;
+  if (kernels == nullptr || !rounds || options.norm == NormKind::layer) return false;
+  const TypedView<2> from = ops::flat(x);
+  const MutableTypedView<2> to = ops::flat(y);
+  const View<const float, 2> floats(static_cast<const float*>(from.data), from.shape, from.strides);
+  ops::for_row_blocks(engine, to.extent(0), to.extent(1), runtime::costs::kHeadRows,
+                      [&](std::int64_t first, std::int64_t rows) {
+                        kernels->head_rows(arguments_of(x.shape, options, false, ops::rows_from(floats, first),
+                                                        ops::RowBuffers::behind(to, first), to.stride(0), first, rows));
+                      });
+  return true;
 }
 
 // Goes back through the norm of heads, of rows whose gradient is turned back first, in a buffer of its own.
@@ -94,7 +89,7 @@ class NormBackward {
         y_gradient_(y_gradient),
         gradients_(gradients),
         options_(options),
-        turn_(kernels::head_kernels(engine.isa(), engine.features()).head_rows),
+        turn_(kernels::row_kernels(engine.isa()).head_rows),
         norm_(kernels::row_gradient_kernels(engine.isa()).layer_norm),
         weight_(engine, operation, options.weight, options.one_plus_weight),
         buffers_(engine, operation, x.extent(1) * x.extent(2), true) {}
@@ -127,8 +122,8 @@ class NormBackward {
                                        std::int64_t rows, int worker) const noexcept {
     if (!options_.rotation.cosines_and_sines) return y_gradient;
     const kernels::Rows<float> turned = {buffers_.buffer(worker, 3), buffers_.size().row};
-    turn_(arguments_of(x_.shape, {.rotation = options_.rotation}, true, y_gradient,
-                       {turned.data, NumberType::float32, turned.stride}, first, rows));
+    turn_(arguments_of(x_.shape, {.rotation = options_.rotation}, true, y_gradient, turned.data, turned.stride, first,
+                       rows));
     return {turned.data, turned.stride};
   }
 
@@ -146,7 +141,8 @@ class NormBackward {
 
 void head_rows(Engine& engine, const TypedView<3>& x, const MutableTypedView<3>& y, const HeadRowsOptions& options) {
   constexpr std::string_view kName = "head_rows";
-  if (!ops::check_head_rows(kName, x, y, options).is_empty()) run(engine, kName, x, y, options, false);
+  if (ops::check_head_rows(kName, x, y, options).is_empty() || run_rounded(engine, x, y, options)) return;
+  run(engine, kName, x, y, options, false);
 }
 
 void rotate(Engine& engine, const Rotation& rotation, const TypedView<3>& x, const MutableTypedView<3>& y,

@@ -1,0 +1,3 @@
+#define HEADLIGHT_FAMILY pair_head_kernels
+#define HEADLIGHT_TYPE HeadKernels
+#include "kernels/choose_bfloat16.h"
