@@ -343,7 +343,7 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   if (own_.memory) own_.memory->backward(call, key_value_gradient);
   const ops::AttentionBackwardOperands operands = {query, key, value, out, kept.log_sum_exp, out_gradient};
   if (own_.sinks != nullptr) differentiate_sinks(call, operands, asked);
-  if (asked.bias) differentiate_bias(call, operands, asked);
+  if (input(1) && asked.bias) differentiate_bias(call, operands, asked);
 }
 
 // Each row adds to those of all heads, whoever holds its keys.
