@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the folders that `headlight convert` writes against Transformers: it loads each of every family, with the tensors that went in.
+"""Holds the folders that `headlight convert` writes against Transformers: it loads each of every family, with the tensors that went in, also out
+of GGUF files.
 
   tests/compare_transformers.py build/release/headlight
 
@@ -25,6 +26,7 @@ except ImportError as missing:
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "golden"))
 import families  # noqa: E402
+import gguf_models  # noqa: E402
 
 
 def write(folder, name, entry, labels):
@@ -74,6 +76,22 @@ def check(program, name, entry, labels):
                 assert torch.equal(tensor, truth), f"{name}: {key} of {kind} is another"
 
 
+def check_gguf(program, case, architecture):
+    """A GGUF file, whose converter changed tensors, becomes a folder of the tensors that went in."""
+    with tempfile.TemporaryDirectory() as root:
+        file, after = pathlib.Path(root) / "model.gguf", pathlib.Path(root) / "after"
+        gguf_models.write(file, case, gguf_models.names_of(case, architecture), architecture)
+        command = [str(program), "convert", "--model", str(file), "--type", "float32", "-o", str(after)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        model, info = transformers.AutoModel.from_pretrained(after, dtype=torch.float32, output_loading_info=True)
+        assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
+        found = model.state_dict()
+        for name, values in gguf_models.tensors_of(case).items():
+            rounded = 1.0 if architecture.startswith("gemma") and values.ndim == 1 else 0.0  # what the converter added to norms
+            assert torch.equal(found[name] + rounded, torch.from_numpy(values) + rounded), f"{architecture}: {name} is another"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path, help="headlight")
@@ -83,6 +101,11 @@ def main():
     for name, entry in families.MODELS.items():
         check(program, name, entry, 0)
         print(name)
+    for case in gguf_models.cases():
+        architecture = {"llama": "llama", "gemma3_text": "gemma-embedding"}.get(case["name"])
+        if architecture:
+            check_gguf(program, case, architecture)
+            print(architecture, "out of a GGUF file")
     for name, entry in families.CLASSIFIERS.items():
         check(program, name, entry, families.LABELS.get(name, 1))
         print(name, "with scores")

@@ -38,7 +38,7 @@ struct Architecture {
   std::span<const TensorName> names;
   FamilyConfig (*read)(const JsonValue& config);
   void (*add)(const GgufMetadata& metadata, const Sizes& sizes, JsonObject& config);
-  void (*adjust)(FamilyConfig& config);
+  void (*adjust)(FamilyConfig& config, Converted& converted);
   bool causal = false;
 };
 
@@ -216,7 +216,8 @@ void add_gemma_embedding(const GgufMetadata& metadata, const Sizes& sizes, JsonO
 }
 
 // The converter has added the 1 to the weights of norms.
-void adjust_gemma(FamilyConfig& config) {
+void adjust_gemma(FamilyConfig& config, Converted& converted) {
+  converted.one_added_to_norms = true;
   NetworkSpec& network = config.network;
   network.last_norm.one_plus_weight = false;
   for (BlockSpec& block : network.blocks) {
@@ -228,10 +229,10 @@ void adjust_gemma(FamilyConfig& config) {
 }
 
 // The converter has put the rows of queries and keys into the order of pairs that stand side by side.
-void adjust_llama(FamilyConfig& config) {
+void adjust_llama(FamilyConfig& config, Converted& converted) {
   for (BlockSpec& block : config.network.blocks) {
-    block.attention.causal = true;
     block.attention.rotary.pairing = RotaryPairing::interleaved;
+    converted.head_dim = block.attention.head_dim;
   }
 }
 
@@ -244,7 +245,7 @@ const std::array<Architecture, 8>& architectures() {
       {"qwen3", "qwen3", kGgufLlamaNames, kQwen3.read, &add_llama, nullptr, true},
       {"gemma3", "gemma3_text", kGgufLlamaNames, kGemma3Text.read, &add_gemma, &adjust_gemma, true},
       {"gemma-embedding", "gemma3_text", kGgufLlamaNames, kGemma3Text.read, &add_gemma_embedding, &adjust_gemma},
-      {"llama", "llama", kGgufLlamaNames, kEuroBert.read, &add_eurobert, &adjust_llama, true},
+      {"llama", "llama", kGgufLlamaNames, kLlama.read, &add_eurobert, &adjust_llama, true},
   }};
   return all;
 }
@@ -258,9 +259,23 @@ const Architecture& architecture_of(const GgufMetadata& metadata) {
   metadata.fail("general.architecture", "is " + in_quotes(metadata.architecture()) + ", expected one of " + expected);
 }
 
+// What config.json says of such angles.
+std::string longrope_text(std::span<const double> factors, std::int64_t longest) {
+  std::string list;
+  for (const double factor : factors) list += (list.empty() ? "" : ", ") + json_text(factor);
+  JsonObject scaling(": ", ", ");
+  scaling.add("rope_type", "longrope");
+  scaling.add("factor", 1.0);
+  scaling.add("attention_factor", 1.0);
+  scaling.add("original_max_position_embeddings", longest);
+  scaling.add_text("short_factor", "[" + list + "]");
+  scaling.add_text("long_factor", "[" + list + "]");
+  return "{" + scaling.members() + "}";
+}
+
 // Llama 3's angles, of which the converter makes a tensor: what each frequency is divided by. It stands for
 // rope.scaling.*, which the converter then does not write.
-void read_factors(const GgufMetadata& metadata, GgufFile& file, FamilyConfig& config) {
+void read_factors(const GgufMetadata& metadata, GgufFile& file, GgufNetwork& into) {
   if (file.find(kFactors) == nullptr) return;
   if (!scaling_text(metadata).empty()) {
     metadata.fail(kScalingType, "is " + in_quotes(*metadata.text(kScalingType)) + " beside the tensor " +
@@ -268,7 +283,7 @@ void read_factors(const GgufMetadata& metadata, GgufFile& file, FamilyConfig& co
   }
   const WeightView view = file.float32(kFactors);
   const std::vector<double> factors(view.values.begin(), view.values.end());
-  for (BlockSpec& block : config.network.blocks) {
+  for (BlockSpec& block : into.config.network.blocks) {
     RotarySpec& rotary = block.attention.rotary;
     const bool whole = view.shape == std::vector<std::int64_t>{rotary.dims / 2};
     if (!whole || !std::all_of(factors.begin(), factors.end(), [](double one) { return one > 0 && one < kMost; })) {
@@ -276,11 +291,16 @@ void read_factors(const GgufMetadata& metadata, GgufFile& file, FamilyConfig& co
                                        std::to_string(rotary.dims / 2) + " positive numbers");
     }
     rotary.scaling = {.kind = RotaryScalingKind::longrope,
-                      .original_length = config.longest,
+                      .original_length = into.config.longest,
                       .attention_factor = 1,
                       .short_factors = factors,
                       .long_factors = factors};
   }
+  if (into.model_type == kGemma3Text.model_type) {  // whose folders scale those of some layers alone
+    into.refusal = "the tensor " + in_quotes(kFactors) + " divides the frequencies of all layers, which no folder of " +
+                   std::string(into.model_type) + " says";
+  }
+  into.written.add_text("rope_scaling", longrope_text(factors, into.config.longest));
 }
 
 }  // namespace
@@ -296,13 +316,13 @@ GgufNetwork read_gguf_network(const GgufMetadata& metadata, GgufFile& file) {
   config.add("model_type", architecture.model_type);
   add_sizes(metadata, sizes, config);
   architecture.add(metadata, sizes, config);
-  GgufNetwork read{.model_type = architecture.model_type, .names = architecture.names};
   const JsonValue document = JsonValue::parse_object(file.path(), config.document());
-  read.config = architecture.read(document);
-  const bool changed = architecture.adjust != nullptr || file.find(kFactors) != nullptr;
-  if (!changed) read.config_text = config.document();
-  if (architecture.adjust != nullptr) architecture.adjust(read.config);
-  read_factors(metadata, file, read.config);
+  GgufNetwork read{.model_type = architecture.model_type,
+                   .config = architecture.read(document),
+                   .names = architecture.names,
+                   .written = std::move(config)};
+  if (architecture.adjust != nullptr) architecture.adjust(read.config, read.converted);
+  read_factors(metadata, file, read);
   return read;
 }
 

@@ -10,8 +10,10 @@
 #include "headlight/models/gguf.h"
 #include "headlight/models/text_encoder.h"
 #include "headlight/parameters.h"
+#include "models/converted_weights.h"
 #include "models/families/family.h"
 #include "models/gguf_metadata.h"
+#include "models/json_text.h"
 
 namespace headlight::models {
 
@@ -20,8 +22,10 @@ struct GgufNetwork {
   FamilyConfig config{};
   // Of its tensors.
   std::span<const TensorName> names{};
-  // The config.json of such a folder; empty where the converter changed tensors, which no folder holds as they are.
-  std::string config_text{};
+  // The config.json of such a folder, and what the converter changed in its tensors.
+  JsonObject written;
+  Converted converted{};
+  std::string refusal{};  // why no folder holds this network, as a sentence; empty: one does
 };
 
 // By general.architecture. Throws FileError naming the key for an architecture that is not built and for what a key

@@ -39,6 +39,18 @@ VectorLayer dense(GgufFile& file, const std::string& name, std::int64_t before, 
   return layer;
 }
 
+constexpr std::string_view kBertPooler = "bert.pooler.dense";
+
+// Under the names of Transformers, where such a head has the layers and biases that it has there. `modern`: where norms
+// have no biases.
+void name_layers(bool modern, ScoreHead& head) {
+  const std::vector<VectorLayer>& layers = head.pooled.vector_layers;
+  const bool pooled = head.pooled.pooling.front() == PoolingMode::cls;
+  if (layers.back().bias.empty()) return;
+  if (pooled && layers.size() == 2 && !layers[0].bias.empty()) head.names = {std::string(kBertPooler), "classifier"};
+  if (!pooled && modern && layers.size() == 3) head.names = {"head.dense", "head.norm", "classifier"};
+}
+
 }  // namespace
 
 std::unique_ptr<ScoreHead> read_gguf_head(const GgufMetadata& metadata, GgufFile& file, std::int64_t width) {
@@ -70,8 +82,30 @@ std::unique_ptr<ScoreHead> read_gguf_head(const GgufMetadata& metadata, GgufFile
   }
   layers.push_back(dense(file, output, width, Function::identity));
   head->labels = layers.back().width;
+  head->of_gguf = true;
+  name_layers(modern && file.find("output_norm.bias") == nullptr, *head);
   head->function = head->labels == 1 ? Function::sigmoid : Function::identity;
   return head;
+}
+
+void add_gguf_head(const ScoreHead& head, JsonObject& config) {
+  if (head.names.empty()) return;
+  const bool bert = head.names.front() == kBertPooler;
+  config.add_text("architectures",
+                  bert ? R"(["BertForSequenceClassification"])" : R"(["ModernBertForSequenceClassification"])");
+  JsonObject labels(": ", ", ");
+  for (std::int64_t label = 0; label < head.labels; ++label) {
+    labels.add(std::to_string(label), "LABEL_" + std::to_string(label));
+  }
+  config.add_text("id2label", "{" + labels.members() + "}");
+  if (bert) return;
+  config.add("classifier_pooling", "mean");
+  config.add("classifier_bias", !head.pooled.vector_layers.front().bias.empty());
+}
+
+std::string prefix_beside_head(const ScoreHead& head) {
+  if (head.names.empty()) return "";
+  return head.names.front() == kBertPooler ? "bert." : "model.";
 }
 
 }  // namespace headlight::models

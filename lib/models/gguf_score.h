@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "headlight/models/gguf.h"
 #include "models/gguf_metadata.h"
+#include "models/json_text.h"
 #include "models/score_head.h"
 
 namespace headlight::models {
@@ -16,5 +18,10 @@ namespace headlight::models {
 // FileError for tensors that do not fit together.
 [[nodiscard]] std::unique_ptr<ScoreHead> read_gguf_head(const GgufMetadata& metadata, GgufFile& file,
                                                         std::int64_t width);
+
+// What a folder's config.json says of that head, where it has names there; and what stands in front of the names of the
+// network's tensors then.
+void add_gguf_head(const ScoreHead& head, JsonObject& config);
+[[nodiscard]] std::string prefix_beside_head(const ScoreHead& head);
 
 }  // namespace headlight::models

@@ -68,13 +68,20 @@ void keep_tokenizer(const std::shared_ptr<const GgufFile>& file, bool lasts, std
   };
 }
 
-std::unique_ptr<SavedSource> source_of(const GgufNetwork& network, std::span<const ParameterShape> parameters) {
+std::unique_ptr<SavedSource> source_of(const GgufNetwork& network, const ScoreHead* head,
+                                       std::span<const ParameterShape> parameters) {
   auto source = std::make_unique<SavedSource>();
-  source->config = network.config_text;
-  const Family* const family = find_family(network.model_type);
-  if (family != nullptr) source->tensors = tensors_of(*family, parameters);
-  if (network.config_text.empty() || (family == nullptr && network.model_type != "bert")) {
-    source->refusal = "tensors of this GGUF file's architecture are not those of a folder";
+  source->converted = network.converted;
+  source->refusal = network.refusal;
+  source->refusal = network.refusal;
+  JsonObject config = network.written;
+  if (head != nullptr) {
+    add_gguf_head(*head, config);
+    source->prefix = prefix_beside_head(*head);
+  }
+  source->config = config.document();
+  if (const Family* const family = find_family(network.model_type)) {
+    for (auto& [name, shares] : tensors_of(*family, parameters)) source->tensors[source->prefix + name] = shares;
   }
   return source;
 }
@@ -103,8 +110,8 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
   options.unknown_keys = metadata.unread();
   const std::vector<ParameterShape> parameters = parameters_of(network.config.network, file.path());
   const Weights found = find_gguf_weights(file, network, parameters);
-  std::unique_ptr<SavedSource> source = source_of(network, parameters);
-  const bool is_saved = source->refusal.empty() && head == nullptr && options.unread_pooling.empty();
+  std::unique_ptr<SavedSource> source = source_of(network, head.get(), parameters);
+  const bool is_saved = head == nullptr ? options.unread_pooling.empty() : !head->names.empty();
   if (is_saved && tokens.tokenizer->bert() == nullptr) {
     keep_tokenizer(shared, lasts, std::move(tokens.text), options, *source);
   }

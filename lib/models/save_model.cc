@@ -1,6 +1,7 @@
 // A model's folder, written.
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -82,15 +83,6 @@ void add_vocabulary(const std::string& folder, const ModelOptions& options, std:
   add_tokenizer_files(options, vocabulary, texts);
 }
 
-StoredTensors put_together(const TensorShares& names, const Weights& weights) {
-  StoredTensors tensors;
-  for (const auto& [tensor, parameters] : names) {
-    std::vector<WeightView>& shares = tensors[tensor];
-    for (const std::string& parameter : parameters) shares.push_back(weights.find(parameter)->second);
-  }
-  return tensors;
-}
-
 void add_head(const ScoreHead& head, StoredTensors& tensors) {
   std::size_t number = 0;
   for (const std::vector<VectorLayer>* const layers : {&head.of_tokens, &head.pooled.vector_layers}) {
@@ -120,8 +112,11 @@ void TextEncoder::check_can_be_saved() const {
     fail("the network normalises before its halves, which a BERT folder cannot say");
   }
   if (source != nullptr && !source->refusal.empty()) fail(source->refusal);
-  if (head_ != nullptr && head_->names.empty()) fail("the head of scores is of a GGUF file, whose names no folder has");
-  if (!options_.unread_pooling.empty()) fail("what is not read would be lost, " + options_.unread_pooling);
+  if (head_ != nullptr && head_->names.empty())
+    fail("the head of scores is of a GGUF file, and no folder has such a one");
+  const bool pools_for_scores = head_ != nullptr && head_->of_gguf;
+  if (!options_.unread_pooling.empty() && !pools_for_scores)
+    fail("what is not read would be lost, " + options_.unread_pooling);
 }
 
 void TextEncoder::save_as(const std::string& folder, std::optional<NumberType> type) const {
@@ -135,8 +130,10 @@ void TextEncoder::save_as(const std::string& folder, std::optional<NumberType> t
     for (const auto& [name, text] : source->tokenizer) texts[name] = text();
   }
   const bool bert = options_.model_type == "bert";
-  StoredTensors tensors = bert ? one_by_one(name_as_bert(network(), source != nullptr ? source->prefix : ""))
-                               : put_together(source->tensors, network_->weights_as_stored());
+  std::deque<std::vector<float>> numbers;
+  StoredTensors tensors =
+      bert ? one_by_one(name_as_bert(network(), source != nullptr ? source->prefix : ""))
+           : tensors_as_before(source->converted, source->tensors, network_->weights_as_stored(), numbers);
   if (head_ != nullptr) add_head(*head_, tensors);
   write_files(folder, options_, texts, tensors, {}, type);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "models/converted_weights.h"
 #include "models/families/family_weights.h"
 
 namespace headlight::models {
@@ -14,6 +15,7 @@ struct SavedSource {
   std::string config{};
   // Of a family: the tensors of the network. Of BERT: what stands in front of their names.
   TensorShares tensors{};
+  Converted converted{};
   std::string prefix{};
   // The files of a tokenizer that is not BERT's, by their names: each gives its text.
   std::map<std::string, std::function<std::string()>> tokenizer{};

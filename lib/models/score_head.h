@@ -25,6 +25,8 @@ struct ScoreHead {
   std::int64_t labels = 0;
   // Of the tensors of each layer, of_tokens first, without ".weight" and ".bias"; empty: no folder has this head.
   std::vector<std::string> names{};
+  // Whether it is that of a GGUF file, whose pooling is then no other than the head's.
+  bool of_gguf = false;
   // What the folder asks of scores that is not built, as a sentence; empty: nothing.
   std::string unread{};
 };

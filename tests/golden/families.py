@@ -82,6 +82,9 @@ MODELS = {
     "eurobert": ("EuroBertModel", BYTES, at_end(*END), {**LLAMA_LIKE, "rope_theta": 250000, "rms_norm_eps": 1e-5}, None),
     "eurobert with biases": ("EuroBertModel", BYTES, at_end(*END), {
         **LLAMA_LIKE, "attention_bias": True, "mlp_bias": True, "rope_parameters": {**LLAMA3, "rope_theta": 400.0}}, None),
+    "llama": ("LlamaModel", BYTES, at_end(*END), {**LLAMA_LIKE, "hidden_act": "silu", "rope_theta": 900.0, "rms_norm_eps": 1e-5}, None),
+    "llama with biases": ("LlamaModel", BYTES, at_end(*END), {
+        **LLAMA_LIKE, "hidden_act": "silu", "attention_bias": True, "mlp_bias": True, "rope_parameters": {**LLAMA3, "rope_theta": 400.0}}, None),
     "new": ("GteModel", UNIGRAM, {}, {
         **GTE, "position_embedding_type": "rope", "rope_theta": 500.0, "rope_scaling": {"type": "ntk", "factor": NTK}, "pack_qkv": True,
         "layer_norm_type": "layer_norm", "logn_attention_scale": False},
@@ -106,6 +109,7 @@ CLASSIFIERS = {
     "eurobert": ("EuroBertForSequenceClassification", *MODELS["eurobert"][1:]),
     "eurobert by the mean": ("EuroBertForSequenceClassification", BYTES, at_end(*END), {**MODELS["eurobert"][3], "classifier_pooling": "mean"}, None),
     "eurobert by the first": ("EuroBertForSequenceClassification", BYTES, at_end(*END), {**MODELS["eurobert"][3], "classifier_pooling": "bos"}, None),
+    "llama": ("LlamaForSequenceClassification", *MODELS["llama"][1:]),
 }
 LABELS = {"bert": 3, "modernbert by the mean": 2, "eurobert by the mean": 4}
 

@@ -19,7 +19,7 @@ SEED = 31
 ARCHITECTURES = {
     "bert with another tokenizer": "bert", "roberta": "bert", "xlm-roberta": "bert", "nomic_bert": "nomic-bert",
     "modernbert": "modern-bert", "gemma3_text": "gemma-embedding", "gemma3_text causal": "gemma3", "qwen3": "qwen3",
-    "eurobert": "eurobert", "eurobert with biases": "eurobert",
+    "eurobert": "eurobert", "eurobert with biases": "eurobert", "llama": "llama",
 }
 
 
@@ -64,9 +64,14 @@ def add_byte_level(writer, tokenizer):
     writer.add_add_eos_token(True)
 
 
-def write_qwen3(case, names):
+def in_order_of_pairs(values, heads):
+    """Llama's queries or keys as its converter has them: of each head one row of the first half after one of the second."""
+    return values.reshape(heads, 2, -1, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
+
+
+def write(path, case, names, architecture, dtype=np.float32):
     config = case["config"]
-    writer = gguf.GGUFWriter("gguf_qwen3.gguf", "qwen3")
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
@@ -77,11 +82,19 @@ def write_qwen3(case, names):
     writer.add_value_length(config["head_dim"])
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    if "sliding_window" in config:
+        writer.add_sliding_window(config["sliding_window"])
+        writer.add_sliding_window_pattern(config["sliding_window_pattern"])
+        writer.add_rope_freq_base_swa(config["rope_local_base_freq"])
     writer.add_pooling_type(gguf.PoolingType.LAST)
     first = json.loads((here / "tokenizers" / case["tokenizer"]["file"]).read_text(encoding="utf-8").splitlines()[0])
     add_byte_level(writer, {**first["tokenizer"], **case["tokenizer"]["changes"]})
     for name, values in tensors_of(case).items():
-        writer.add_tensor(names[name], values.astype(np.float16) if values.ndim > 1 else values)
+        if architecture.startswith("gemma") and name.endswith("norm.weight"):
+            values = values + np.float32(1)
+        if architecture == "llama" and name.split(".")[-2] in ("q_proj", "k_proj"):
+            values = in_order_of_pairs(values, config["num_attention_heads" if ".q_proj." in name else "num_key_value_heads"])
+        writer.add_tensor(names[name], values.astype(dtype) if values.ndim > 1 else values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -97,7 +110,7 @@ def main():
         names = names_of(case, architecture)
         lines.append(json.dumps({"family": case["name"], "architecture": architecture, "names": names}))
         if case["name"] == "qwen3":
-            write_qwen3(case, names)
+            write("gguf_qwen3.gguf", case, names, architecture, np.float16)
     (here / "gguf_names.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -86,7 +86,8 @@ TEST(FamilySpecs, ThoseOfBertsLayersAreEncoders) {
   EXPECT_EQ(options->layers, 3);
   EXPECT_EQ(options->feed_forward_width, 40);
   EXPECT_EQ(options->layer_norm_epsilon, 1e-5f);
-  for (const char* name : {"modernbert", "nomic_bert", "gemma3_text", "qwen3", "eurobert", "new", "gte", "mpnet"}) {
+  for (const char* name :
+       {"modernbert", "nomic_bert", "gemma3_text", "qwen3", "eurobert", "llama", "new", "gte", "mpnet"}) {
     EXPECT_FALSE(as_encoder(read(config_of(name)).network)) << name;
   }
   NetworkSpec other = bert(9, 0, 1e-5f, Activation::gelu);
@@ -236,6 +237,12 @@ TEST(FamilySpecs, LlamasKin) {
   }
   spec.last_norm = rms(1e-5f);
   EXPECT_EQ(read(config_of("eurobert")).network, spec);
+
+  for (BlockSpec& one : spec.blocks) {
+    one.attention.causal = true;
+    one.attention.rotary.base = 900;
+  }
+  EXPECT_EQ(read(config_of("llama")).network, spec);
 }
 
 RotarySpec rope(const json& config, const std::string& type = "") {

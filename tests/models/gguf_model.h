@@ -2,6 +2,7 @@
 // ggml's own package (tests/golden/gguf_names.jsonl).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,10 @@ struct GgufModel {
       if (architecture.starts_with("gemma") && name.ends_with("norm.weight")) {
         for (float& value : changed.second) value += 1;
       }
+      if (architecture == "llama" &&
+          (found->second.find("attn_q.") != std::string::npos || found->second.find("attn_k.") != std::string::npos)) {
+        order_pairs(tensor, changed);
+      }
       // RoBERTa's positions begin behind that of padding.
       if (found->second == "position_embd.weight" && family->name.find("roberta") != std::string::npos) {
         const std::int64_t skipped = config().at("pad_token_id").get<std::int64_t>() + 1;
@@ -76,6 +81,16 @@ struct GgufModel {
   [[nodiscard]] const json& config() const { return family->described.at("config"); }
 
  private:
+  // Row 2i + h of a head is what was row h · dim / 2 + i.
+  void order_pairs(const GoldenFamily::Tensors::mapped_type& from, GoldenFamily::Tensors::mapped_type& to) const {
+    const auto dim = config().at("head_dim").get<std::int64_t>();
+    const std::int64_t columns = from.first.size() > 1 ? from.first[1] : 1;
+    for (std::int64_t row = 0; row < from.first[0]; ++row) {
+      const std::int64_t within = row % dim, before = row - within + within % 2 * (dim / 2) + within / 2;
+      std::copy_n(from.second.begin() + before * columns, columns, to.second.begin() + row * columns);
+    }
+  }
+
   void add_keys(GgufWriter& file) const {
     const auto add = [&](const char* key, std::initializer_list<const char*> theirs) {
       for (const char* const one : theirs) {

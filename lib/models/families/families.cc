@@ -17,8 +17,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNotRead{
 }  // namespace
 
 std::span<const Family> families() noexcept {
-  static const std::array kAll{kDistilBert, kRoberta, kXlmRoberta, kCamembert, kModernBert, kNomicBert,
-                               kGemma3Text, kQwen3,   kEuroBert,   kNew,       kGte,        kMpnet};
+  static const std::array kAll{kDistilBert, kRoberta,  kXlmRoberta, kCamembert, kModernBert, kNomicBert, kGemma3Text,
+                               kQwen3,      kEuroBert, kLlama,      kNew,       kGte,        kMpnet};
   return kAll;
 }
 

@@ -12,7 +12,7 @@
 namespace headlight::models {
 
 extern const Family kDistilBert, kRoberta, kXlmRoberta, kCamembert, kModernBert, kNomicBert, kGemma3Text, kQwen3,
-    kEuroBert, kNew, kGte, kMpnet;
+    kEuroBert, kLlama, kNew, kGte, kMpnet;
 
 // BERT's head, over the pooler of its network.
 inline constexpr HeadLayer kBertHeadLayers[] = {
