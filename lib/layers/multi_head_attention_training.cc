@@ -219,7 +219,8 @@ void MultiHeadAttention::backward_from(Engine& engine, View<const float, 3> quer
   if (learned_mixing_columns() > 0) mixing = made.add(query.extent(1), learned_mixing_columns());
   const runtime::Scratch scratch(engine, made.layout.bytes(), layers::kMultiHeadAttentionName);
   const MutableTypedView<3> heads_gradient = made.typed(scratch.data(), made.heads);
-  const layers::VisitedHeads visited(engine, of.heads, heads_gradient, gradients.visit);
+  const layers::VisitedHeads visited(engine, layers::kMultiHeadAttentionName, of.heads, heads_gradient,
+                                     gradients.visit);
   const bool mixes = options_.merge != Merge::concatenate;
   const TypedView<3> mixed = mixes ? of.buffers.typed(kept.memory, of.buffers.mixed) : of.heads;
   const MutableTypedView<3> mixed_gradient = mixes ? made.typed(scratch.data(), made.mixed) : visited.gradient();

@@ -1,6 +1,7 @@
 // Where gradients of inputs may not lie: every layer says so before anything is computed.
 #include "gtest/gtest.h"
 #include "headlight/layers.h"
+#include "layers/gradients.h"
 #include "layers/twins.h"
 #include "support/compare.h"
 #include "support/random.h"
@@ -20,13 +21,7 @@ class AttentionPlaces : public testing::Test {
   std::string refused(View<const float, 3> out_gradient, const MultiHeadAttentionGradients& gradients) {
     return refusal([&] { layer.backward(engine, query, key, value, saved, out_gradient, gradients); });
   }
-  [[nodiscard]] std::vector<float> parameter_gradients() {
-    std::vector<float> all;
-    for (const Parameter& parameter : layer.parameters()) {
-      all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
-    }
-    return all;
-  }
+  [[nodiscard]] std::vector<float> parameter_gradients() { return gradients_of(layer.parameters()); }
 
   Engine engine{{.threads = 1}};
   Random random{1};

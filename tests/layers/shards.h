@@ -11,20 +11,9 @@
 #include "headlight/row_shards.h"
 #include "headlight/tensor.h"
 #include "headlight/view.h"
+#include "layers/gradients.h"
 
 namespace headlight::test {
-
-inline std::vector<float> gradients_of(const std::vector<Parameter>& parameters) {
-  std::vector<float> all;
-  for (const Parameter& parameter : parameters) {
-    all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
-  }
-  return all;
-}
-
-inline View<const float, 1> row_of(const std::vector<float>& numbers) {
-  return {numbers.data(), {static_cast<std::int64_t>(numbers.size())}};
-}
 
 // What is kept for each shard that is held.
 inline std::vector<std::vector<float>> shards_of(Engine& engine, RowShards& rows,

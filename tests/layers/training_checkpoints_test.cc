@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "baseline/attention_unfused.h"
+#include "layers/gradients.h"
 #include "layers/training_fixture.h"
 #include "support/compare.h"
 #include "support/isas.h"
@@ -44,9 +45,8 @@ using Pass = std::function<std::vector<float>(Engine& engine, SavedState& saved)
 Tensor<float, 1> numbers_of(Layer& layer, const Pass& pass, Engine& engine, SavedState& saved) {
   zero_gradients(layer.parameters());
   std::vector<float> all = pass(engine, saved);
-  for (const Parameter& parameter : layer.parameters()) {
-    all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
-  }
+  const std::vector<float> gradients = gradients_of(layer.parameters());
+  all.insert(all.end(), gradients.begin(), gradients.end());
   Tensor<float, 1> numbers({static_cast<std::int64_t>(all.size())});
   std::copy(all.begin(), all.end(), numbers.begin());
   return numbers;

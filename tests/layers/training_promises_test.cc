@@ -7,6 +7,7 @@
 #include "baseline/attention_unfused.h"
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
+#include "layers/gradients.h"
 #include "layers/training_fixture.h"
 #include "support/allocation_counter.h"
 #include "support/compare.h"
@@ -51,14 +52,7 @@ struct Trained {
     encoder.backward(engine, tokens.input(), saved, weights);
   }
 
-  // All gradients one behind another.
-  [[nodiscard]] std::vector<float> gradients() const {
-    std::vector<float> all;
-    for (const Parameter& parameter : parameters) {
-      all.insert(all.end(), parameter.gradient.begin(), parameter.gradient.end());
-    }
-    return all;
-  }
+  [[nodiscard]] std::vector<float> gradients() const { return gradients_of(parameters); }
 
   Random random{1};
   Encoder encoder;
@@ -66,10 +60,6 @@ struct Trained {
   Tensor<float, 2> weights, hidden;
   std::vector<Parameter> parameters;
 };
-
-View<const float, 1> row_of(const std::vector<float>& numbers) {
-  return {numbers.data(), {static_cast<std::int64_t>(numbers.size())}};
-}
 
 constexpr NumberType kActivations[] = {NumberType::float32, NumberType::bfloat16};
 

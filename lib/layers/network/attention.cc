@@ -13,6 +13,7 @@
 #include "layers/row_distribution.h"
 #include "layers/rows.h"
 #include "layers/summed_rows.h"
+#include "layers/visited_heads.h"
 #include "ops/attention_backward/row_sums.h"
 #include "ops/rows/rotary_angles.h"
 #include "ops/rows/scale.h"
@@ -32,35 +33,6 @@ MutableTypedView<4> samples_of_heads(const GraphCall& call, const MutableTypedVi
                                      std::int64_t head_dim) noexcept {
   return split_heads(call.samples(rows), rows.extent(1) / head_dim);
 }
-
-// Heads in float32, for whoever looks at them, and their gradient, rounded behind that.
-class VisitedRows {
- public:
-  VisitedRows(const GraphCall& call, std::int64_t columns, bool is_needed)
-      : call_(call), shape_({call.tokens(), columns}), memory_(call.engine(), is_needed ? bytes() : 0, call.name()) {}
-
-  [[nodiscard]] MutableTypedView<2> widened(const TypedView<2>& heads) const {
-    return converted(heads, NumberType::float32, memory_.data());
-  }
-  [[nodiscard]] MutableTypedView<2> rounded(const TypedView<2>& gradient) const {
-    return converted(gradient, call_.activations(), memory_.data() + space(NumberType::float32).bytes(shape_[0]));
-  }
-
- private:
-  [[nodiscard]] RowSpace space(NumberType type) const noexcept { return {shape_[1], type}; }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return (space(NumberType::float32) + space(call_.activations())).bytes(shape_[0]);
-  }
-  [[nodiscard]] MutableTypedView<2> converted(const TypedView<2>& from, NumberType type, std::byte* memory) const {
-    const MutableTypedView<2> to(type, memory, shape_, {row_distance(shape_[1], type), 1});
-    activate(call_.engine(), Activation::none, from, to);
-    return to;
-  }
-
-  const GraphCall& call_;
-  View<float, 2>::Shape shape_;
-  runtime::Scratch memory_;
-};
 
 // The biases of all distances in a sequence of which some rows are here alone: else they are a value.
 class BiasOfWhole {
@@ -310,15 +282,10 @@ void AttentionOperation::backward(const GraphCall& call, const RowRange& rows) {
   const Kept kept = this->kept(call, asked, call.beside(*this));
   const auto [query, key, value] = projected(call, rows, kept.of_memory);
   const MutableTypedView<4> out = samples_of_heads(call, call.at(output(), rows), spec_.head_dim);
-  MutableTypedView<2> heads_gradient = call.typed_gradient(output(), rows);
-  const bool rounds = heads_gradient.type != call.at(output(), rows).type;
-  const VisitedRows visited(call, output().columns, call.shows_heads() && rounds);
-  if (call.shows_heads()) {
-    const MutableTypedView<2> heads = rounds ? visited.widened(call.at(output(), rows)) : call.at(output(), rows);
-    call.show_heads(block_, floats_of(heads), floats_of(heads_gradient));
-    if (rounds) heads_gradient = visited.rounded(heads_gradient);
-  }
-  const MutableTypedView<4> out_gradient = samples_of_heads(call, heads_gradient, spec_.head_dim);
+  const VisitedHeads visited(call.engine(), call.name(), call.samples(call.at(output(), rows)),
+                             call.samples(call.typed_gradient(output(), rows)), call.visit(block_));
+  visited.pass_on(call.engine());
+  const MutableTypedView<4> out_gradient = split_heads(visited.handed_on(), spec_.heads);
   const auto gradient = [&](std::int64_t first, std::int64_t columns) {
     return floats_of(samples_of_heads(call, call.gradient(input(0).part(first, columns), rows), spec_.head_dim));
   };

@@ -146,11 +146,6 @@ View<float, 2> GraphCall::gradient(const Slice& slice, const RowRange& rows) con
   return floats_of(typed_gradient(slice, rows));
 }
 
-void GraphCall::show_heads(std::int64_t block, View<float, 2> outputs, View<float, 2> gradient) const {
-  const HeadVisit& visit = training_->visit;
-  visit.visitor->visit(engine_, visit.layer + block, floats_of(samples(outputs)), floats_of(samples(gradient)));
-}
-
 // Each part counts as a layer of the step.
 Dropout GraphCall::dropout(const DropoutPlace& place) const noexcept {
   if (training_ == nullptr || place.probability == 0) return {};

@@ -151,9 +151,10 @@ class GraphCall {
   // On the way back: the gradient of those rows.
   [[nodiscard]] MutableTypedView<2> typed_gradient(const Slice& slice, const RowRange& rows) const noexcept;
   [[nodiscard]] View<float, 2> gradient(const Slice& slice, const RowRange& rows) const noexcept;
-  // The heads of a block and their gradient, to whoever looks at them.
-  [[nodiscard]] bool shows_heads() const noexcept { return training_->visit.visitor != nullptr; }
-  void show_heads(std::int64_t block, View<float, 2> outputs, View<float, 2> gradient) const;
+  // Who looks at the heads of a block and their gradient.
+  [[nodiscard]] HeadVisit visit(std::int64_t block) const noexcept {
+    return {training_->visit.visitor, training_->visit.layer + block};
+  }
   // What is dropped there in this step; nothing outside of training.
   [[nodiscard]] Dropout dropout(const DropoutPlace& place) const noexcept;
   // y = dropout(x) + residual, where that is given, of those rows.
