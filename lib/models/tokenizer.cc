@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -89,9 +90,10 @@ struct Tokenizer::State {
   bool splits_at_cuts = false;  // no normalized token lies across a cut (text/cut.h)
   std::map<std::string, std::int64_t, std::less<>> added_ids;
   std::map<std::int64_t, std::string> added_names;  // of ids that no piece has
-  // Those of pieces, from when somebody asks for one as a string.
-  mutable std::once_flag spelt;
-  mutable std::vector<std::string> spellings;
+  // Those of pieces, from when somebody asks for one as a string. No std::once_flag: what a lack of memory throws would
+  // have to pass through the C library.
+  mutable std::mutex spells;
+  mutable std::optional<std::vector<std::string>> spellings;
   std::int64_t size = 0;
   std::int64_t pad = -1, unknown = -1, begin = -1, end = -1;
 
@@ -271,14 +273,15 @@ std::int64_t Tokenizer::pad_id() const noexcept { return state_->pad; }
 std::int64_t Tokenizer::unknown_id() const noexcept { return state_->unknown; }
 const std::vector<std::string>& Tokenizer::vocabulary() const {
   const State& state = *state_;
-  std::call_once(state.spelt, [&state] {
+  const std::lock_guard lock(state.spells);
+  if (!state.spellings) {
     std::vector<std::string> spelt;
     const text::TokenList& pieces = state.pieces.tokens();
     spelt.reserve(pieces.size());
     for (std::uint32_t id = 0; id < pieces.size(); ++id) spelt.emplace_back(pieces[id]);
     state.spellings = std::move(spelt);
-  });
-  return state.spellings;
+  }
+  return *state.spellings;
 }
 const TokenizerOptions& Tokenizer::options() const noexcept { return state_->options; }
 
