@@ -1,5 +1,6 @@
 // Gradients of layers against central differences of their float64 twins with every option that says who sees whom:
-// lengths, masks, chunks, windows, packed sequences; and of a whole encoder, the dropout of its embeddings included.
+// lengths, masks, biases, chunks, windows, packed sequences; and of a whole encoder, the dropout of its embeddings
+// included.
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class EveryGiven {
     for (Tensor<std::uint8_t, 4>* mask : {&mask_, &memory_mask_}) {
       for (std::uint8_t& entry : *mask) entry = random.once_in(3) ? 0 : 1;
     }
+    for (Tensor<float, 4>* bias : {&bias_, &memory_bias_}) {
+      for (float& entry : *bias) entry = random.uniform();
+    }
     const AttentionOptions lengths = {.query_lengths = lengths_, .key_lengths = lengths_};
     const AttentionOptions memory_lengths = {.query_lengths = lengths_, .key_lengths = memory_lengths_};
     AttentionOptions packed, packed_memory;
@@ -45,6 +49,7 @@ class EveryGiven {
              {.mask = BooleanMask{memory_mask_.view(), MaskMeans::ignore}}},
             {"chunk", 2, 6, {.chunk = 4}, {.chunk = 3}},
             {"window", 2, 6, {.causal = Causal::top_left, .window = {2, -1}}, {.window = {1, 2}}},
+            {"bias", 2, 6, {.bias = bias_.view()}, {.bias = memory_bias_.view()}},
             {"packed sequences", 1, 9, packed, packed_memory}};
   }
   EveryGiven(const EveryGiven&) = delete;
@@ -55,6 +60,7 @@ class EveryGiven {
  private:
   std::vector<std::int64_t> lengths_{6, 3}, memory_lengths_{4, 7}, offsets_{0, 3, 4, 9}, memory_offsets_{0, 2, 5, 7};
   Tensor<std::uint8_t, 4> mask_{{2, 2, 6, 6}}, memory_mask_{{2, 1, 6, kMemory}};
+  Tensor<float, 4> bias_{{2, 2, 6, 6}}, memory_bias_{{1, 2, 6, kMemory}};
   std::vector<Given> all_;
 };
 
