@@ -19,10 +19,10 @@ void add_borders(const CharacterSet& set, std::vector<char32_t>& borders) {
 }  // namespace
 
 bool CharacterSet::contains(char32_t character, int category) const noexcept {
+  const auto behind = std::upper_bound(ranges.begin(), ranges.end(), character,
+                                       [](char32_t value, const CharacterRange& range) { return value < range.first; });
   const bool found =
-      (categories >> category & 1) != 0 ||
-      std::any_of(ranges.begin(), ranges.end(),
-                  [&](const CharacterRange& range) { return character >= range.first && character <= range.last; }) ||
+      (categories >> category & 1) != 0 || (behind != ranges.begin() && character <= (behind - 1)->last) ||
       std::any_of(sets.begin(), sets.end(), [&](const CharacterSet& set) { return set.contains(character, category); });
   return found != negated;
 }
@@ -48,7 +48,7 @@ CharacterClasses::CharacterClasses(const std::vector<CharacterSet>& sets) {
   std::erase_if(borders_, [](char32_t border) { return border < kAscii; });
   std::sort(borders_.begin(), borders_.end());
   borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
-  if (borders_.size() > kMostBorders) throw std::invalid_argument("has more than 256 ranges of characters");
+  if (borders_.size() > kMostBorders + 1) throw std::invalid_argument("has more than 256 ranges of characters");
 
   std::map<std::uint64_t, std::uint8_t> known;
   const auto class_of = [&](char32_t character, int category) {

@@ -14,8 +14,8 @@ namespace headlight::text {
 
 // What is in any of these, or if `negated` in none of them.
 struct CharacterSet {
-  std::uint32_t categories = 0;  // bit c: general category c of utf8proc
-  std::vector<CharacterRange> ranges;
+  std::uint32_t categories = 0;        // bit c: general category c of utf8proc
+  std::vector<CharacterRange> ranges;  // ascending, none of them touching another
   std::vector<CharacterSet> sets;
   bool negated = false;
 
@@ -36,7 +36,7 @@ class CharacterClasses {
   static constexpr std::size_t kMostBorders = 512;
   static constexpr std::size_t kMostBytes = kMostBorders * (sizeof(char32_t) + kGeneralCategories) + 1024;
 
-  // Throws std::invalid_argument when sets tell more classes apart, or have some hundred ranges.
+  // Throws std::invalid_argument when sets tell more classes apart, or have more than 256 ranges beyond ASCII.
   explicit CharacterClasses(const std::vector<CharacterSet>& sets);
 
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "headlight/models/errors.h"
 
@@ -84,6 +85,8 @@ class Program {
 
   std::size_t add_repeat(const Expression& expression, std::size_t next) {
     const Expression& part = expression.parts[0];
+    // Nor would it add a place, and so come to an end, however often it is repeated.
+    if (may_be_empty(part)) throw std::invalid_argument("repeats what may be empty, which is not supported");
     // What is possessive takes all it can: it ends only before what is none of it.
     std::size_t stop = next;
     if (expression.greed == Expression::Greed::possessive) {
@@ -95,7 +98,6 @@ class Program {
     };
     std::size_t begin = stop;
     if (expression.most == Expression::kUnbounded) {
-      if (may_be_empty(part)) throw std::invalid_argument("repeats what may be empty, which is not supported");
       const std::size_t loop = add(Place{});  // known before what it leads back to
       const std::size_t more = add(part, loop);
       const std::size_t chosen = again(more, stop);
@@ -176,10 +178,14 @@ class Step {
 
 }  // namespace
 
-RegularExpression::RegularExpression(std::string_view pattern, TableLimit& limit)
-    : RegularExpression(parse_expression(pattern)) {
+// Asks before anything is made.
+ParsedExpression RegularExpression::parse_within(std::string_view pattern, TableLimit& limit) {
   limit.take(kMostBytes);
+  return parse_expression(pattern);
 }
+
+RegularExpression::RegularExpression(std::string_view pattern, TableLimit& limit)
+    : RegularExpression(parse_within(pattern, limit)) {}
 
 RegularExpression::RegularExpression(const ParsedExpression& parsed)
     : classes_(parsed.sets), width_(classes_.size() + 1) {
@@ -202,6 +208,12 @@ RegularExpression::RegularExpression(const ParsedExpression& parsed)
     }
   }
   transitions_.shrink_to_fit();
+}
+
+void RegularExpression::Budget::refuse() const {
+  throw std::invalid_argument("the text has " + std::to_string(text_bytes_) +
+                              " bytes, of which a regular expression would read more than " +
+                              std::to_string(kMostReads) + " times as many and " + std::to_string(kSlack));
 }
 
 RegularExpression::Match RegularExpression::find(std::string_view text, std::size_t from, Budget& budget) const {

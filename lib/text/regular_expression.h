@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -21,8 +20,8 @@ namespace headlight::text {
 class RegularExpression {
  public:
   // Throws std::invalid_argument, saying what the pattern has or is, for a pattern that parse_expression() does not
-  // read, that matches an empty text, or whose automaton has more than kMostTransitions transitions.
-  // Asks the limit for kMostBytes.
+  // read, that matches an empty text or repeats what may be empty, or whose automaton has more than kMostTransitions
+  // transitions. Asks the limit for kMostBytes.
   RegularExpression(std::string_view pattern, TableLimit& limit);
 
   struct Match {
@@ -31,16 +30,19 @@ class RegularExpression {
   // Of what is read of a text: so many bytes for each that it has.
   class Budget {
    public:
-    explicit Budget(std::string_view text) noexcept : left_(kMostReads * text.size() + kSlack) {}
+    explicit Budget(std::string_view text) noexcept
+        : text_bytes_(text.size()), left_(kMostReads * text_bytes_ + kSlack) {}
     // Throws std::invalid_argument when there is not so much left.
     void take(std::size_t bytes) {
-      if (bytes > left_) throw std::invalid_argument("a text takes too long to match with a regular expression");
+      if (bytes > left_) refuse();
       left_ -= bytes;
     }
 
    private:
     static constexpr std::size_t kMostReads = 32, kSlack = 4096;
-    std::size_t left_;
+    [[noreturn]] void refuse() const;
+
+    std::size_t text_bytes_, left_;
   };
   // The first match in text[from, …): both text.size() where there is none. Throws std::invalid_argument when the
   // matches of the text take more than its budget, as those of a*b may in a text of a.
@@ -57,6 +59,7 @@ class RegularExpression {
   static constexpr std::size_t kMatches = 0x8000, kStates = 0x7FFF;
 
   explicit RegularExpression(const ParsedExpression& parsed);
+  static ParsedExpression parse_within(std::string_view pattern, TableLimit& limit);
 
   // A state is where its transitions begin.
   [[nodiscard]] std::size_t start() const noexcept { return width_; }

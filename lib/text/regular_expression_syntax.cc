@@ -188,7 +188,8 @@ class Parser {
       ahead.at_end = negated;
       return ahead;
     }
-    const bool any_case = any_case_;
+    // Oniguruma folds letters together across groups.
+    if (any_case_) fail(from);
     if (take("?i:")) {
       any_case_ = true;
     } else if (!take("?:") && is_next("?")) {
@@ -197,7 +198,7 @@ class Parser {
     }
     Expression inside = choice();
     if (!take(")")) fail(from);
-    any_case_ = any_case;
+    any_case_ = false;
     return inside;
   }
 
@@ -238,6 +239,21 @@ class Parser {
     return folded(std::move(set), from);
   }
 
+  // In ascending order, none of them touching another.
+  static void merge(std::vector<CharacterRange>& ranges) {
+    std::sort(ranges.begin(), ranges.end(),
+              [](const CharacterRange& a, const CharacterRange& b) { return a.first < b.first; });
+    std::vector<CharacterRange> merged;
+    for (const CharacterRange& range : ranges) {
+      if (!merged.empty() && range.first <= merged.back().last + 1) {
+        merged.back().last = std::max(merged.back().last, range.last);
+      } else {
+        merged.push_back(range);
+      }
+    }
+    ranges = std::move(merged);
+  }
+
   // \d, \p{L} and their like.
   std::optional<CharacterSet> named_set(bool in_brackets) {
     const std::size_t from = at_;
@@ -257,7 +273,7 @@ class Parser {
       case 'W':
         set = word_characters();
         // Oniguruma's outside of brackets; in them it is as Unicode has it.
-        if (!in_brackets) set.ranges.insert(set.ranges.end(), {{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
+        if (!in_brackets) set.ranges.insert(set.ranges.begin(), {{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
         break;
       case 'p':
       case 'P': {
@@ -333,19 +349,18 @@ class Parser {
   // With the other case of each letter, if case is of no account. Of letters of ASCII, ſ and the sign K of Kelvin are
   // the only other ones beyond it.
   [[nodiscard]] CharacterSet folded(CharacterSet set, std::size_t from) const {
-    if (!any_case_) return set;
-    std::vector<CharacterRange> more;
-    for (const CharacterRange& range : set.ranges) {
+    const std::vector<CharacterRange> letters = any_case_ ? set.ranges : std::vector<CharacterRange>();
+    for (const CharacterRange& range : letters) {
       if (range.last >= 0x80) fail(from);
       for (char32_t c = range.first; c <= range.last; ++c) {
         if (!is_letter(static_cast<char>(c))) continue;
         const char32_t lower = c | 0x20;
-        more.push_back({c ^ 0x20, c ^ 0x20});
-        if (lower == 's') more.push_back({0x17F, 0x17F});
-        if (lower == 'k') more.push_back({0x212A, 0x212A});
+        set.ranges.push_back({c ^ 0x20, c ^ 0x20});
+        if (lower == 's') set.ranges.push_back({0x17F, 0x17F});
+        if (lower == 'k') set.ranges.push_back({0x212A, 0x212A});
       }
     }
-    set.ranges.insert(set.ranges.end(), more.begin(), more.end());
+    merge(set.ranges);
     return set;
   }
 

@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "headlight/text/tokenizer.h"
 #include "support/golden.h"
 #include "support/refusal.h"
 #include "text/characters.h"
@@ -121,22 +123,46 @@ TEST(RegularExpression, SaysWhatItDoesNotRead) {
       {"a*", "matches an empty text, which is not supported"},
       {"", "matches an empty text, which is not supported"},
       {"(?:a?)*b", "repeats what may be empty, which is not supported"},
+      {"a((((){256}){256}){256}){256}", "repeats what may be empty, which is not supported"},
+      {"(?i:s(?:s))", "has '(' at byte 5, which is not supported"},
       {std::string(40, '(') + "a" + std::string(40, ')'), "is nested more than 32 deep"},
       {std::string(5000, 'a'), "is longer than 4096 bytes"},
       {"(?:(?:a{256}){256}){256}", "has more than 1024 places, which is not supported"},
       {"(?:a|b)*a(?:a|b){20}", "needs an automaton that is too large"},
+      // States of many places.
+      {"(?:a|b)*a(?:a|b){200}", "needs an automaton that is too large"},
   };
   for (const auto& [pattern, message] : refused) EXPECT_EQ(says(pattern), message) << pattern;
 }
 
+// "\x{…}" of a character.
+std::string escaped(int character) {
+  std::ostringstream text;
+  text << "\\x{" << std::hex << character << "}";
+  return text.str();
+}
+
 TEST(RegularExpression, ManyKindsOfCharactersAreRefused) {
-  std::string pattern = "[a";
-  for (int i = 0; i < 300; ++i) pattern += "\\x{" + std::to_string(1000 + 2 * i) + "}";
-  EXPECT_EQ(test::refusal([&] { expression_of(pattern + "]"); }), "has more than 256 ranges of characters");
-  pattern.clear();
-  for (char c = '!'; c < '!' + 70; ++c)
-    pattern += std::string("\\") + "x" + "0123456789abcdef"[c / 16] + "0123456789abcdef"[c % 16];
-  EXPECT_EQ(test::refusal([&] { expression_of(pattern); }), "has more than 64 sets of characters");
+  const auto says = [](const std::string& pattern) { return test::refusal([&] { expression_of(pattern); }); };
+  std::string ranges = "[a";
+  for (int i = 0; i < 256; ++i) ranges += escaped(1000 + 2 * i);
+  EXPECT_EQ(says(ranges + "]"), "");
+  EXPECT_EQ(says(ranges + escaped(2000) + "]"), "has more than 256 ranges of characters");
+  // Those that touch are one.
+  std::string touching = "[a";
+  for (int i = 0; i < 400; ++i) touching += escaped(1000 + i);
+  EXPECT_EQ(says(touching + "]"), "");
+  std::string characters;
+  for (int c = '!'; c < '!' + 70; ++c) {
+    if (c == '!' + 62) {
+      EXPECT_EQ(says(characters), "");
+    }
+    if (c == '!' + 63) {
+      EXPECT_EQ(says(characters), "tells more than 63 kinds of characters apart");
+    }
+    characters += escaped(c);
+  }
+  EXPECT_EQ(says(characters), "has more than 64 sets of characters");
 }
 
 TEST(RegularExpression, KnowsWhatEndsAtACut) {
@@ -152,9 +178,12 @@ TEST(RegularExpression, KnowsWhatEndsAtACut) {
 // Each a is tried to the end of the text.
 TEST(RegularExpression, TakesNoLongTime) {
   const std::string text(1 << 20, 'a');
-  const RegularExpression expression = expression_of("a*b");
-  RegularExpression::Budget budget(text);
-  EXPECT_THROW(static_cast<void>(expression.find(text, 0, budget)), std::invalid_argument);
+  const Tokenizer tokenizer = Tokenizer::parse(
+      R"({"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a*b"},"behavior":"Isolated","invert":false},"model":{"type":"WordPiece","vocab":{"[UNK]":0,"a":1,"##a":2},"unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":9}})");
+  const std::vector<std::int64_t> ids = tokenizer.encode("aaa");
+  EXPECT_EQ(test::refusal([&] { static_cast<void>(tokenizer.encode(text)); }),
+            "the text has 1048576 bytes, of which a regular expression would read more than 32 times as many and 4096");
+  EXPECT_EQ(tokenizer.encode("aaa"), ids);
 }
 
 }  // namespace headlight::text::regular_expression_test
