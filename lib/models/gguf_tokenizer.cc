@@ -20,6 +20,7 @@
 #include "headlight/text/tokenizer.h"
 #include "models/gguf_merges.h"
 #include "models/json_text.h"
+#include "models/vocabulary.h"
 
 namespace headlight::models {
 namespace {
@@ -161,6 +162,7 @@ class GgufTokenizerReader {
          {"tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token", "tokenizer.ggml.add_sep_token"}) {
       if (!metadata_.flag(key, true)) metadata_.fail(key, "is false, expected true beside the model bert");
     }
+    if (const auto excess = vocabulary_excess(vocabulary)) metadata_.fail(kTokens, *excess);
     return make_text_tokenizer(Tokenizer(std::move(vocabulary), options, metadata_.file().path()));
   }
 

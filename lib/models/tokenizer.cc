@@ -203,6 +203,9 @@ Tokenizer Tokenizer::read(const std::string& path, const TokenizerOptions& optio
 }
 
 Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options, std::string_view source) {
+  if (const auto excess = vocabulary_excess(vocabulary)) {
+    throw std::invalid_argument("tokenizer: vocabulary " + *excess);
+  }
   text::TableLimit none;
   state_ = std::make_shared<const State>(text::TokenList::of(std::move(vocabulary)), options, source, none);
 }

@@ -11,6 +11,18 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
+std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens) {
+  const auto has = [](std::uint64_t count, const char* of, std::uint64_t most) {
+    return "has " + std::to_string(count) + of + ", expected at most " + std::to_string(most);
+  };
+  constexpr auto kMostTokens = static_cast<std::uint64_t>(kMostIds);
+  if (tokens.size() > kMostTokens) return has(tokens.size(), " tokens", kMostTokens);
+  std::uint64_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  if (bytes > kLargestVocabularyFile) return has(bytes, " bytes", kLargestVocabularyFile);
+  return std::nullopt;
+}
+
 std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path) {
   std::string text;
   if (tokens.size() > static_cast<std::size_t>(kMostIds))

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
 // The lines of the file's text, without line ends or a byte-order mark. Throws FileError for a line that is not UTF-8
 // or more than 2²¹ of them; `path` names the file there.
 [[nodiscard]] std::vector<std::string> vocabulary_lines(std::string_view text, const std::string& path);
+
+// What keeps tokens from being a vocabulary: that there are more than kMostIds ("has 2097153 tokens, expected at most
+// 2097152"), or that they have more bytes together than kLargestVocabularyFile. Nothing where they can be one.
+[[nodiscard]] std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens);
 
 // The text of a file whose lines vocabulary_lines() gives back as those tokens. Throws FileError naming the first that
 // no line holds (a line break, a \r at its end, a byte-order mark at the file's beginning, what is not UTF-8).

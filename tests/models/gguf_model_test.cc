@@ -17,12 +17,15 @@
 
 #include "files/json_value.h"
 #include "headlight/layers/network.h"
+#include "headlight/models/gguf.h"
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
 #include "headlight/storage_types.h"
 #include "models/families/family.h"
 #include "models/families/family_weights.h"
 #include "models/gguf_merges.h"
+#include "models/gguf_metadata.h"
+#include "models/gguf_tokenizer.h"
 #include "models/scratch_folder.h"
 #include "support/compare.h"
 
@@ -289,6 +292,16 @@ TEST(GgufModels, OtherTokenizersAreRefusedByTheirNames) {
   EXPECT_TRUE(contains(with("gpt2", ""), "tokenizer.ggml.pre is 'default'"));
   EXPECT_TRUE(contains(with("llama", ""), "tokenizer.ggml.scores is missing"));
   EXPECT_TRUE(contains(with("t5", ""), "tokenizer.ggml.scores is missing"));
+}
+
+TEST(GgufModels, AVocabularyThatIsTooLargeIsRefusedByItsKey) {
+  GgufWriter writer("bert");
+  writer.text("tokenizer.ggml.model", "bert");
+  writer.texts("tokenizer.ggml.tokens", std::vector<std::string>((std::size_t{1} << 21) + 1));
+  const std::string bytes = writer.file();
+  const GgufFile file("f", std::as_bytes(std::span(bytes)));
+  const auto read = [&] { static_cast<void>(read_gguf_tokenizer(GgufMetadata(file), INT64_MAX)); };
+  EXPECT_TRUE(contains(file_error(read), "tokenizer.ggml.tokens has 2097153 tokens, expected at most 2097152"));
 }
 
 // Numbers without an order: no sort may meet them.

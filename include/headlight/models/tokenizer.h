@@ -66,7 +66,8 @@ class HEADLIGHT_API Tokenizer {
   // the same as another when normalised.
   static Tokenizer read(const std::string& path, const TokenizerOptions& options = {});
 
-  // The same from memory; `source` names it in errors.
+  // The same from memory; `source` names it in errors. Throws std::invalid_argument for more than 2²¹ tokens, or more
+  // than 32 MiB of them.
   Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options = {},
             std::string_view source = "vocabulary");
 
