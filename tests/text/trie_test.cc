@@ -44,6 +44,23 @@ std::vector<std::uint32_t> searched(const std::map<std::string, std::uint32_t>& 
   return ids;
 }
 
+// Every beginning of the texts, and what any byte makes of it, against a search of the list.
+void expect_searched(const std::vector<std::string>& tokens, const std::vector<std::string>& texts) {
+  std::map<std::string, std::uint32_t> listed;
+  for (std::uint32_t place = 0; place < tokens.size(); ++place) {
+    if (tokens[place].size() <= kLongestToken) listed[tokens[place]] = place;
+  }
+  const ListAndTrie made(tokens);
+  for (const std::string& text : texts) {
+    const auto whole = listed.find(text);
+    ASSERT_EQ(made.trie.find(text), whole == listed.end() ? Trie::kNone : whole->second) << text;
+    for (int byte = 0; byte < 256; ++byte) {
+      const std::string longer = text + static_cast<char>(byte);
+      ASSERT_EQ(walked(made.trie, longer), searched(listed, longer)) << text << ", then " << byte;
+    }
+  }
+}
+
 TEST(Trie, FindsWhatASearchOfTheListFinds) {
   std::mt19937 random(1);
   // Few letters: many tokens begin alike. All bytes: nodes have tables.
@@ -65,6 +82,46 @@ TEST(Trie, FindsWhatASearchOfTheListFinds) {
       ASSERT_EQ(walked(made.trie, text), searched(listed, text)) << letters << " letters, text " << n;
     }
   }
+}
+
+// Up to 8 children are looked through, more have a table, which numbers 255: 256 need none.
+TEST(Trie, NodesOfAnyNumberOfChildren) {
+  for (const int children : {1, 7, 8, 9, 10, 128, 254, 255, 256}) {
+    for (const std::string before : {"", "ab"}) {
+      for (const std::string behind : {"", "c"}) {
+        std::vector<std::string> tokens;
+        // From the last byte down: what is listed first does not stand first among its kind.
+        for (int n = 0; n < children; ++n) tokens.push_back(before + static_cast<char>(255 - n) + behind);
+        std::vector<std::string> texts{"", before, tokens.front(), tokens.back()};
+        for (const std::string& token : tokens) texts.push_back(token.substr(0, before.size() + 1));
+        SCOPED_TRACE(std::to_string(children) + " children behind '" + before + "', '" + behind + "' behind them");
+        expect_searched(tokens, texts);
+      }
+    }
+  }
+}
+
+// There is a table for one of 32 nodes, and here each tenth one would have one; those far from the root go without.
+TEST(Trie, MoreNodesOfManyChildrenThanTables) {
+  std::vector<std::string> tokens{""};
+  for (std::size_t from = 0, length = 0; length < 3; ++length) {
+    const std::size_t end = tokens.size();
+    for (; from < end; ++from) {
+      for (char letter = 'a'; letter < 'a' + 9; ++letter) tokens.push_back(tokens[from] + letter);
+    }
+  }
+  ASSERT_EQ(ListAndTrie(tokens).trie.nodes(), 1U + 9 + 81 + 729);
+  expect_searched(tokens, tokens);
+  std::vector<std::string> leaves(tokens.end() - 729, tokens.end());
+  expect_searched(leaves, tokens);
+}
+
+TEST(Trie, LeavesOutTokensThatAreTooLong) {
+  const std::string longest(kLongestToken, 'a');
+  const std::vector<std::string> tokens{longest + 'a', "a", longest + "bc", longest, "b" + longest};
+  expect_searched(tokens, {"", "a", "b", longest.substr(1), longest, longest + 'a', longest + 'b', "b" + longest});
+  expect_searched({longest + 'a'}, {"", "a", longest, longest + 'a'});
+  EXPECT_EQ(ListAndTrie({longest + 'a', "b" + longest}).trie.nodes(), 1U);
 }
 
 TEST(Trie, WithoutTokensGoesNowhere) {
