@@ -125,8 +125,8 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, c
     tokens.options.strip_accents = tokens.options.strip_accents.value_or(false);
     tokens.options.lower_case = true;
   }
-  return {make_text_tokenizer(Tokenizer(std::move(tokens.vocabulary), tokens.options, tokens.path, tokens.limit)),
-          tokens.model_max_length};
+  const std::optional<double> model_max_length = tokens.model_max_length;
+  return {make_text_tokenizer(std::move(tokens).tokenizer()), model_max_length};
 }
 
 // Tokens after which embed() cuts a text, where sentence_bert_config.json does not say: 512, or 1e30 for no limit.

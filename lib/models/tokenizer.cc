@@ -9,6 +9,7 @@
 
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
+#include "models/tokenizer_files.h"
 #include "models/vocabulary.h"
 #include "models/vocabulary_pieces.h"
 #include "models/whole_words.h"
@@ -210,9 +211,9 @@ Tokenizer::Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions
   state_ = std::make_shared<const State>(text::TokenList::of(std::move(vocabulary)), options, source, none);
 }
 
-Tokenizer::Tokenizer(text::TokenList vocabulary, const TokenizerOptions& options, std::string_view source,
-                     text::TableLimit& limit)
-    : state_(std::make_shared<const State>(std::move(vocabulary), options, source, limit)) {}
+Tokenizer TokenizerFiles::tokenizer() && {
+  return Tokenizer(std::make_shared<const Tokenizer::State>(std::move(vocabulary), options, path, limit));
+}
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text, std::int64_t max_length) const {
   std::vector<std::int64_t> ids;

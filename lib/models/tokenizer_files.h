@@ -20,6 +20,9 @@ struct TokenizerFiles {
   TokenizerOptions options;
   std::string path;                        // the file of the vocabulary
   std::optional<double> model_max_length;  // as it is in tokenizer_config.json: 512, 1e30
+
+  // Takes the vocabulary. Throws FileError as Tokenizer::read(), and where its tables are more than `limit` allows.
+  [[nodiscard]] Tokenizer tokenizer() &&;
 };
 
 // What BERT's tokenizer makes of them in Transformers. `tokenizer_class` is that of config.json, where

@@ -299,7 +299,7 @@ TEST(ReadingMemory, OfABertTokenizerIsTwiceTheFileAndAFewMegabytes) {
     std::vector<std::string> unknown;
     TokenizerFiles files =
         read_tokenizer_files(ModelFolder("f", std::span(&file, 1)), "PreTrainedTokenizerFast", kMostIds, unknown);
-    (void)Tokenizer(std::move(files.vocabulary), files.options, files.path, files.limit);
+    (void)std::move(files).tokenizer();
   };
   for (const std::size_t count : {std::size_t{1000}, kMany, 5 * kMany}) {
     for (const auto& [what, model] : {std::pair<const char*, ModelOf>("BERT", short_words),

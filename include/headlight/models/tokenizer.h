@@ -6,15 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headlight/export.h"
 
 namespace headlight::text {
-class TableLimit;
-class TokenList;
 struct Scratch;
-}  // namespace headlight::text
+}
 
 namespace headlight::models {
 
@@ -71,10 +70,6 @@ class HEADLIGHT_API Tokenizer {
   Tokenizer(std::vector<std::string> vocabulary, const TokenizerOptions& options = {},
             std::string_view source = "vocabulary");
 
-  // Internal: tokens by id, whose tables take no more than a limit.
-  Tokenizer(text::TokenList vocabulary, const TokenizerOptions& options, std::string_view source,
-            text::TableLimit& limit);
-
   // [CLS], the tokens of `text`, [SEP]: at most max_length (≥ 2) ids, text beyond them is cut off.
   // Throws std::invalid_argument when the text is not UTF-8, naming the byte, or max_length < 2.
   [[nodiscard]] std::vector<std::int64_t> encode(std::string_view text, std::int64_t max_length) const;
@@ -102,7 +97,9 @@ class HEADLIGHT_API Tokenizer {
   [[nodiscard]] const TokenizerOptions& options() const noexcept;
 
  private:
+  friend struct TokenizerFiles;
   struct State;
+  explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
 };
 
