@@ -91,10 +91,11 @@ struct Tokenizer::State {
   bool splits_at_cuts = false;  // no normalized token lies across a cut (text/cut.h)
   std::map<std::string, std::int64_t, std::less<>> added_ids;
   std::map<std::int64_t, std::string> added_names;  // of ids that no piece has
-  // Those of pieces, from when somebody asks for one as a string. No std::once_flag: what a lack of memory throws would
-  // have to pass through the C library.
+  // What somebody has asked for as strings. No std::once_flag: what a lack of memory throws would have to pass through
+  // the C library.
   mutable std::mutex spells;
-  mutable std::optional<std::vector<std::string>> spellings;
+  mutable std::map<std::int64_t, std::string> spelt_tokens;
+  mutable std::optional<std::vector<std::string>> spelt_pieces;
   std::int64_t size = 0;
   std::int64_t pad = -1, unknown = -1, begin = -1, end = -1;
 
@@ -252,12 +253,9 @@ void Tokenizer::check(std::string_view text) {
 }
 
 const std::string& Tokenizer::token(std::int64_t id) const {
-  static_cast<void>(find_token(id));  // refuses what is none
-  static const std::string nobody;
-  const auto found = state_->added_names.find(id);
-  if (found != state_->added_names.end()) return found->second;
-  const std::vector<std::string>& pieces = vocabulary();
-  return id < std::ssize(pieces) ? pieces[static_cast<std::size_t>(id)] : nobody;
+  const std::string_view found = find_token(id);
+  const std::lock_guard lock(state_->spells);
+  return state_->spelt_tokens.try_emplace(id, found).first->second;
 }
 
 std::string_view Tokenizer::find_token(std::int64_t id) const {
@@ -278,14 +276,14 @@ std::int64_t Tokenizer::unknown_id() const noexcept { return state_->unknown; }
 const std::vector<std::string>& Tokenizer::vocabulary() const {
   const State& state = *state_;
   const std::lock_guard lock(state.spells);
-  if (!state.spellings) {
+  if (!state.spelt_pieces) {
     std::vector<std::string> spelt;
     const text::TokenList& pieces = state.pieces.tokens();
     spelt.reserve(pieces.size());
     for (std::uint32_t id = 0; id < pieces.size(); ++id) spelt.emplace_back(pieces[id]);
-    state.spellings = std::move(spelt);
+    state.spelt_pieces = std::move(spelt);
   }
-  return *state.spellings;
+  return *state.spelt_pieces;
 }
 const TokenizerOptions& Tokenizer::options() const noexcept { return state_->options; }
 

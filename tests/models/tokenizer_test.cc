@@ -293,6 +293,32 @@ TEST(Tokenizer, WholeWordsAreTheLongestFromTheLeft) {
   EXPECT_EQ(words.encode(std::string(1'000'000, 'a'), 512), (Ids{2, 1, 3}));
 }
 
+// One, not the vocabulary: and once, however often, and by however many threads, it is asked for.
+TEST(Tokenizer, TokensBecomeStringsWhenTheyAreAskedFor) {
+  const Tokenizer tokenizer = Tokenizer::read(HEADLIGHT_SOURCE_DIR "/tests/data/bert_uncased_vocab.txt");
+  const test::AllocationCounter counter;
+  const std::string* const first = &tokenizer.token(101);
+  const std::int64_t allocations = counter.count();
+  EXPECT_LE(allocations, 2);  // its entry, and where no short string is kept within, its bytes
+  std::vector<std::vector<const std::string*>> found(4);
+  std::vector<std::thread> threads;
+  for (auto& strings : found) {
+    threads.emplace_back([&strings, &tokenizer] {
+      for (std::int64_t id = 0; id < 2000; ++id) strings.push_back(&tokenizer.token(id));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& strings : found) {
+    ASSERT_EQ(strings, found[0]);
+    EXPECT_EQ(strings[101], first);
+  }
+  for (std::int64_t id = 0; id < 2000; ++id) {
+    const auto place = static_cast<std::size_t>(id);
+    ASSERT_EQ(*found[0][place], tokenizer.find_token(id));
+    ASSERT_EQ(*found[0][place], tokenizer.vocabulary()[place]);
+  }
+}
+
 TEST(Tokenizer, CopiesAndThreadsShareOne) {
   std::vector<std::vector<std::int64_t>> results(4);
   {

@@ -83,7 +83,9 @@ class HEADLIGHT_API Tokenizer {
   // Throws as they do where the text is not UTF-8.
   static void check(std::string_view text);
 
-  // The token of an id in [0, size()): "[CLS]", "street", "##s", an added token.
+  // The token of an id in [0, size()): "[CLS]", "street", "##s", an added token. It becomes a string when it is first
+  // asked for, which stays as long as a copy of this, and each call takes a lock: where a view will do, find_token()
+  // is cheaper. Both throw std::invalid_argument for another id.
   [[nodiscard]] const std::string& token(std::int64_t id) const;
   // The same where it lies, with a zero byte behind it, as long as a copy of this lives.
   [[nodiscard]] std::string_view find_token(std::int64_t id) const;
@@ -91,8 +93,8 @@ class HEADLIGHT_API Tokenizer {
   [[nodiscard]] std::int64_t size() const noexcept;
   [[nodiscard]] std::int64_t pad_id() const noexcept;  // −1 without a pad_token
   [[nodiscard]] std::int64_t unknown_id() const noexcept;
-  // The pieces by id, without tokens that were added behind them. They become strings when they, or token(), are asked
-  // for first.
+  // The pieces by id, without tokens that were added behind them. They become strings when they are asked for first,
+  // which stay as long as a copy of this.
   [[nodiscard]] const std::vector<std::string>& vocabulary() const;
   [[nodiscard]] const TokenizerOptions& options() const noexcept;
 

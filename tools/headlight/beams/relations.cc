@@ -30,7 +30,7 @@ std::vector<FoundRelation> find_relations(Engine& engine, const demonstration::L
   const std::vector<std::int64_t> ids = tokenizer.encode(text, model.encoder.options().max_length);
   if (static_cast<std::int64_t>(ids.size()) != beams.length()) return {};
   std::vector<std::string_view> words;
-  for (const std::int64_t id : ids) words.push_back(tokenizer.token(id));
+  for (const std::int64_t id : ids) words.push_back(tokenizer.find_token(id));
   const View<const std::int64_t, 2> row(ids.data(), {1, beams.length()});
   const Tensor<float, 3> hidden = model.encoder.encode(engine, row);
   const View<const float, 2> rows(hidden.data(), {beams.length(), hidden.shape()[2]});

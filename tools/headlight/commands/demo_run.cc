@@ -110,7 +110,7 @@ Tensor<float, 2> similarities(Engine& engine, const models::TextEncoder& model) 
 std::optional<Looks> look(Engine& engine, const models::TextEncoder& model) {
   Looks looks;
   const std::vector<std::int64_t> ids = model.tokenizer().encode(kQuestion, model.options().max_length);
-  for (const std::int64_t id : ids) looks.tokens.push_back(model.tokenizer().token(id));
+  for (const std::int64_t id : ids) looks.tokens.emplace_back(model.tokenizer().find_token(id));
   const auto word = std::find(looks.tokens.begin(), looks.tokens.end(), kDemoWord);
   if (word == looks.tokens.end()) return std::nullopt;
   looks.from = static_cast<std::size_t>(word - looks.tokens.begin());

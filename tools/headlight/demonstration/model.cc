@@ -94,7 +94,7 @@ std::optional<Readout> find_readout(const models::TextEncoder& model, models::Sa
   if (weights.find("words.weight") == nullptr) return std::nullopt;
   if (tokenizer.size() != static_cast<std::int64_t>(vocabulary.size())) return std::nullopt;
   for (std::int64_t id = 0; id < tokenizer.size(); ++id) {
-    if (tokenizer.token(id) != vocabulary[static_cast<std::size_t>(id)]) return std::nullopt;
+    if (tokenizer.find_token(id) != vocabulary[static_cast<std::size_t>(id)]) return std::nullopt;
   }
   Readout readout(model.options().encoder.width, 0);
   readout.load(weights.weights());

@@ -59,7 +59,7 @@ class WordList {
   // The ids before `end`, a word for each token; with `join` a token that goes on inside a word goes to that.
   void add_tokens(std::int64_t end, bool join) {
     for (const std::int64_t first = next_; next_ < std::min(end, static_cast<std::int64_t>(ids_.size()));) {
-      const std::string& token = tokenizer_.token(ids_[static_cast<std::size_t>(next_)]);
+      const std::string_view token = tokenizer_.find_token(ids_[static_cast<std::size_t>(next_)]);
       const std::string& inside = tokenizer_.options().subword_prefix;
       if (join && next_ > first && token.starts_with(inside)) {
         words_.back().word.text += token.substr(inside.size());
