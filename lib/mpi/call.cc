@@ -32,8 +32,8 @@ void refuse_options(std::string_view operation, const AttentionOptions& options)
 }
 
 // Of any other bias a rank would have to hold what L · L pairs have.
-void check_bias(std::string_view operation, const View<const float, 4>& bias) {
-  if (!bias || tells_distances(bias)) return;
+void check_bias(std::string_view operation, const View<const float, 4>& bias, const AttentionShape& whole) {
+  if (!bias || tells_distances(bias, whole.query_length, whole.key_length)) return;
   ops::fail(
       operation, "options.bias is ", ops::describe(bias.shape), " with strides ", ops::describe(bias.strides),
       ", expected none over ranks but one that tells distances alone, [1, Hq, Lq, Lk] with strides [any, any, -1, 1]");
@@ -42,7 +42,7 @@ void check_bias(std::string_view operation, const View<const float, 4>& bias) {
 ops::AttentionSizes check_whole(std::string_view operation, const AttentionShape& whole,
                                 const AttentionOptions& options) {
   refuse_options(operation, options);
-  check_bias(operation, options.bias);
+  check_bias(operation, options.bias, whole);
   if (whole.head_dim < 1 || whole.value_dim < 1) {
     ops::fail(operation, "head_dim is " + std::to_string(whole.head_dim) + " and value_dim " +
                              std::to_string(whole.value_dim) + ", expected at least 1");
@@ -121,9 +121,11 @@ std::vector<int> Grid::column_ranks() const {
   return ranks;
 }
 
-std::string digest_of_bias(const View<const float, 4>& bias) {
+std::string digest_of_bias(const View<const float, 4>& bias, std::int64_t rows, std::int64_t keys) {
   if (!bias) return "not given";
-  const std::int64_t rows = bias.extent(2), keys = bias.extent(3);
+  if (!tells_distances(bias, rows, keys)) {
+    return ops::describe(bias.shape) + " with strides " + ops::describe(bias.strides);
+  }
   Digest digest;
   for (std::int64_t h = 0; rows > 0 && keys > 0 && h < bias.extent(1); ++h) {
     const float* const first = &bias(0, h, rows - 1, 0);
@@ -248,7 +250,7 @@ Record record_of(std::string_view operation, const Engine& engine, const Attenti
           {"options.softcap", ops::text_of(options.softcap)},
           {"options.alibi", digest_of(options.alibi)},
           {"options.sinks", digest_of(options.sinks)},
-          {"options.bias", digest_of_bias(options.bias)},
+          {"options.bias", digest_of_bias(options.bias, whole.query_length, whole.key_length)},
           {"options.dropout.probability", ops::text_of(options.dropout.probability)},
           {"options.dropout.seed", number(options.dropout.seed)},
           {"options.dropout.stream", number(options.dropout.stream)}};

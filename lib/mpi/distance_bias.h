@@ -10,9 +10,11 @@
 
 namespace headlight::mpi {
 
-// Whether a bias is such a one.
-[[nodiscard]] inline bool tells_distances(const View<const float, 4>& bias) noexcept {
-  return bias.extent(0) == 1 && bias.stride(3) == 1 && (bias.stride(2) == -1 || bias.extent(2) == 1);
+// Whether a bias is such a one, of so many rows and keys. One that is the same for all rows, or for all keys, is not.
+[[nodiscard]] inline bool tells_distances(const View<const float, 4>& bias, std::int64_t rows,
+                                          std::int64_t keys) noexcept {
+  return bias.extent(0) == 1 && bias.extent(2) == rows && bias.extent(3) == keys && bias.stride(3) == 1 &&
+         (bias.stride(2) == -1 || rows == 1);
 }
 
 // Its heads `first`, `first` + stride …, so many.
@@ -34,7 +36,8 @@ namespace headlight::mpi {
   return bias;
 }
 
-// What ranks compare.
-[[nodiscard]] std::string digest_of_bias(const View<const float, 4>& bias);
+// What ranks compare, before any of them has checked it: only one that tells distances of so many rows and keys is
+// read.
+[[nodiscard]] std::string digest_of_bias(const View<const float, 4>& bias, std::int64_t rows, std::int64_t keys);
 
 }  // namespace headlight::mpi

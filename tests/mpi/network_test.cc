@@ -132,8 +132,31 @@ TEST(MpiNetwork, BiasesThatDifferAreToldOnAllRanks) {
   attend(options);
   if (group.rank() == test::last_rank()) table(7) = 1;
   test::expect_error([&] { attend(options); }, test::last_rank(), "options.bias=[1, 1, 256, 256], digest");
-  options.bias.strides[2] = 0;
-  test::expect_error([&] { attend(options); }, 0, "expected none over ranks but one that tells distances alone");
+}
+
+// Ranks compare biases before they refuse them: nothing of these is read, which have less memory than one that tells
+// distances.
+TEST(MpiNetwork, OtherBiasesAreRefusedUnread) {
+  mpi::Group group(MPI_COMM_WORLD);
+  Engine engine({.threads = 1});
+  const AttentionShape whole = {.query_length = 256, .key_length = 256, .head_dim = 4, .value_dim = 4};
+  const mpi::Plan plan = mpi::plan(whole, {}, group.rank(), group.size());
+  const Tensor<float, 4> share({1, plan.query_rows, 1, 4});
+  Tensor<float, 4> out(share.shape());
+  const auto refuses = [&](const View<const float, 4>& bias) {
+    AttentionOptions options;
+    options.bias = bias;
+    test::expect_error([&] { mpi::attention(group, engine, whole, share, share, share, out, options); }, 0,
+                       "expected none over ranks but one that tells distances alone");
+  };
+  const Tensor<float, 4> of_pairs({1, 1, 256, 256}), of_keys({1, 1, 1, 256}), of_rows({1, 1, 256, 1});
+  const float* const last = &of_rows(0, 0, 255, 0);
+  refuses(of_pairs.view());
+  refuses(of_keys.view());
+  refuses(of_rows.view());
+  refuses({last, {1, 1, 256, 1}, {0, 0, -1, 1}});  // by rows alone
+  refuses({of_keys.data(), {1, 1, 256, 256}, {0, 0, 0, 1}});
+  refuses({of_keys.data(), {2, 1, 256, 256}, {0, 0, 0, 1}});
 }
 
 }  // namespace headlight::mpi_network_test
