@@ -1,12 +1,13 @@
 #include "headlight/layers/training_attention.h"
 
 #include "layers/summed_rows.h"
+#include "ops/attention_backward/check.h"
 #include "ops/attention_backward/row_sums.h"
 
 namespace headlight {
 namespace {
 
-constexpr std::string_view kTrainingAttention = "TrainingAttention";
+constexpr std::string_view kDistances = "TrainingAttention::differentiate_distances";
 
 class FusedAttention final : public TrainingAttention {
  public:
@@ -31,9 +32,17 @@ void TrainingAttention::differentiate_distances(Engine& engine, View<const float
                                                 View<const float, 4> value, View<const float, 4> out,
                                                 View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
                                                 View<float, 3> distances, const AttentionOptions& options) const {
-  const layers::SummedRows summed(engine, *this, query.extent(1), kTrainingAttention);
-  ops::differentiate_rows(engine, kTrainingAttention, {query, key, value, out, log_sum_exp, out_gradient}, options,
-                          {.rows = summed.rows(), .distances = distances});
+  const ops::AttentionBackwardOperands operands = {
+      query, key, value, out, log_sum_exp, out_gradient, options.log_sum_exp_gradient};
+  const ops::AttentionSizes sizes = ops::check_attention_backward(kDistances, operands, {}, options);
+  if (const RowShards* const of = shards(); of != nullptr && of->row_count() != sizes.query_length) {
+    ops::fail(kDistances, "query has ", sizes.query_length, " rows, expected ", of->row_count(),
+              ", those of the shards");
+  }
+  const layers::SummedRows summed(engine, *this, sizes.query_length, kDistances);
+  ops::check_distances(kDistances, sizes, operands, options, summed.sums(), distances);
+  if (ops::is_empty(distances)) return;
+  ops::differentiate_rows(engine, kDistances, operands, options, {.rows = summed.rows(), .distances = distances});
 }
 
 void TrainingAttention::find_largest(std::span<std::int64_t>) const {}

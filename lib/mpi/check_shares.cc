@@ -1,5 +1,6 @@
 #include "mpi/check_shares.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -46,9 +47,41 @@ void add_output(std::string_view operation, std::string_view name, const AnyView
   others.push_back({name, extent});
 }
 
-void add_lists(const AttentionOptions& options, std::vector<ops::NamedExtent>& others) {
+// `bias`: as ascending() has that of the options; its extent looks into it.
+void add_lists(const AttentionOptions& options, const View<const float, 4>& bias,
+               std::vector<ops::NamedExtent>& others) {
   for (const ops::NamedExtent& list : ops::lists_of(options)) others.push_back(list);
-  if (options.bias) others.push_back({"bias", ops::check_view("options", "bias", ops::ascending(options.bias))});
+  if (bias) others.push_back({"bias", ops::check_view("options", "bias", bias)});
+}
+
+// All that a way back reads.
+std::vector<ops::NamedExtent> backward_inputs(std::string_view operation, const Shapes& shapes,
+                                              const ops::AttentionBackwardOperands& shares,
+                                              const AttentionOptions& options, const View<const float, 4>& bias) {
+  ops::refuse_scales(operation, options, shares.key.type, shares.value.type);
+  const auto stored = [&](std::string_view name, const auto& view, std::span<const std::int64_t> shape,
+                          std::string_view meaning) {
+    ops::check_stored_type(operation, name, view.type);
+    return input(operation, name, view, shape, meaning);
+  };
+  std::vector<ops::NamedExtent> inputs = {
+      stored("query", shares.query, shapes.query, kOfQueries),
+      stored("key", shares.key, shapes.key, kOfKeys),
+      stored("value", shares.value, shapes.value, kOfKeys),
+      stored("out", shares.out, shapes.out, kOfQueries),
+      input(operation, "log_sum_exp", shares.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]"),
+      stored("out_gradient", shares.out_gradient, shapes.out, kOfQueries)};
+  if (is_given(shares.log_sum_exp_gradient)) {
+    inputs.push_back(
+        input(operation, "log_sum_exp_gradient", shares.log_sum_exp_gradient, shapes.log_sum_exp, "[B, Hq, n]"));
+  }
+  add_lists(options, bias, inputs);
+  return inputs;
+}
+
+void refuse_large_rows(std::string_view operation, const View<const float, 3>& log_sum_exp) {
+  if (!has_large_rows(log_sum_exp)) return;
+  ops::fail(operation, "log_sum_exp has a row of magnitude 2^24 log 2 or more, expected less over ranks");
 }
 
 }  // namespace
@@ -69,7 +102,8 @@ void check_shares(std::string_view operation, const Call& call, const ops::Atten
       input(operation, "value", value, shapes.value, kOfKeys),
       {"key_scales", ops::check_scales(operation, "key_scales", "key", key, key_scales, of_keys)},
       {"value_scales", ops::check_scales(operation, "value_scales", "value", value, value_scales, of_values)}};
-  add_lists(options, others);
+  const View<const float, 4> bias = ops::ascending(options.bias);
+  add_lists(options, bias, others);
   add_output(operation, "out", out, shapes.out, kOfQueries, "", others);
   if (!is_given(options.log_sum_exp)) return;
   add_output(operation, "log_sum_exp", options.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]", "", others);
@@ -78,24 +112,8 @@ void check_shares(std::string_view operation, const Call& call, const ops::Atten
 void check_backward_shares(std::string_view operation, const Call& call, const ops::AttentionBackwardOperands& shares,
                            const Gradients& gradients, const AttentionOptions& options) {
   const Shapes shapes(call);
-  ops::refuse_scales(operation, options, shares.key.type, shares.value.type);
-  const auto stored = [&](std::string_view name, const auto& view, std::span<const std::int64_t> shape,
-                          std::string_view meaning) {
-    ops::check_stored_type(operation, name, view.type);
-    return input(operation, name, view, shape, meaning);
-  };
-  std::vector<ops::NamedExtent> others = {
-      stored("query", shares.query, shapes.query, kOfQueries),
-      stored("key", shares.key, shapes.key, kOfKeys),
-      stored("value", shares.value, shapes.value, kOfKeys),
-      stored("out", shares.out, shapes.out, kOfQueries),
-      input(operation, "log_sum_exp", shares.log_sum_exp, shapes.log_sum_exp, "[B, Hq, n]"),
-      stored("out_gradient", shares.out_gradient, shapes.out, kOfQueries)};
-  if (is_given(shares.log_sum_exp_gradient)) {
-    others.push_back(
-        input(operation, "log_sum_exp_gradient", shares.log_sum_exp_gradient, shapes.log_sum_exp, "[B, Hq, n]"));
-  }
-  add_lists(options, others);
+  const View<const float, 4> bias = ops::ascending(options.bias);
+  std::vector<ops::NamedExtent> others = backward_inputs(operation, shapes, shares, options, bias);
   const auto add_gradient = [&](std::string_view name, const MutableTypedView<4>& gradient,
                                 std::span<const std::int64_t> shape, std::string_view meaning,
                                 std::string_view may_share) {
@@ -113,9 +131,19 @@ void check_backward_shares(std::string_view operation, const Call& call, const o
     const std::array<std::int64_t, 1> heads = {call.whole.query_heads};
     add_output(operation, "gradients.sinks", gradients.sinks, heads, "[Hq]", "", others);
   }
-  if (has_large_rows(shares.log_sum_exp)) {
-    ops::fail(operation, "log_sum_exp has a row of magnitude 2^24 log 2 or more, expected less over ranks");
-  }
+  refuse_large_rows(operation, shares.log_sum_exp);
+}
+
+void check_distance_shares(std::string_view operation, const Call& call, const ops::AttentionBackwardOperands& shares,
+                           std::int64_t shards, const View<float, 3>& distances, const AttentionOptions& options) {
+  if (call.whole.batch != 1) ops::fail(operation, "query has ", call.whole.batch, " samples, expected 1");
+  const Shapes shapes(call);
+  const View<const float, 4> bias = ops::ascending(options.bias);
+  std::vector<ops::NamedExtent> others = backward_inputs(operation, shapes, shares, options, bias);
+  const std::int64_t count = std::max<std::int64_t>(call.whole.query_length + call.whole.key_length - 1, 0);
+  const std::array<std::int64_t, 3> sums = {shards, call.whole.query_heads, count};
+  add_output(operation, "distances", distances, sums, "[shards, Hq, Lq + Lk − 1]", "", others);
+  refuse_large_rows(operation, shares.log_sum_exp);
 }
 
 }  // namespace headlight::mpi

@@ -75,25 +75,29 @@ class DistanceRows final : public BackwardPart {
 class Distances {
  public:
   Distances(Engine& engine, const Call& call, const AttentionOptions& options,
-            const ops::AttentionBackwardOperands& shares, std::span<const RowShards::Part> parts,
-            const View<float, 3>& distances)
+            const ops::AttentionBackwardOperands& shares, const RowShards& shards, const View<float, 3>& distances)
       : engine_(engine),
         whole_{call.here, call.options_of(options), call.heads, ops::backward_kernels_of_types(engine, shares, {})},
         keys_(call, backward_blocks(engine, whole_.kernels.attention, call.here).keys) {
-    std::fill_n(distances.data, distances.size(), 0.0f);
+    for (std::int64_t row = 0; row < distances.extent(0) * distances.extent(1); ++row) {
+      std::fill_n(&distances(row / distances.extent(1), row % distances.extent(1), 0), distances.extent(2), 0.0f);
+    }
     const std::int64_t most =
         rows_at_once(engine, call, call.here.query_heads, call.here.head_dim + call.here.value_dim);
-    for (const RowShards::Part& part : parts) {
+    for (const RowShards::Part& part : shards.parts()) {
       const Run run = {part.whole, part.count};
       for (const Run& some : cut_runs({&run, 1}, whole_.options.query_offsets, most)) {
         const std::int64_t at = part.first + some.first - part.whole;
-        const ops::AttentionBackwardOperands rows = {.query = some_rows(shares.query, at, some.count),
-                                                     .key = {},
-                                                     .value = {},
-                                                     .out = some_rows(shares.out, at, some.count),
-                                                     .log_sum_exp = some_rows(shares.log_sum_exp, at, some.count),
-                                                     .out_gradient = some_rows(shares.out_gradient, at, some.count)};
-        const View<float, 2> sums(&distances(part.shard, 0, 0), {distances.extent(1), distances.extent(2)});
+        const ops::AttentionBackwardOperands rows = {
+            .query = some_rows(shares.query, at, some.count),
+            .key = {},
+            .value = {},
+            .out = some_rows(shares.out, at, some.count),
+            .log_sum_exp = some_rows(shares.log_sum_exp, at, some.count),
+            .out_gradient = some_rows(shares.out_gradient, at, some.count),
+            .log_sum_exp_gradient = some_rows(shares.log_sum_exp_gradient, at, some.count)};
+        const View<float, 2> sums(&distances(part.shard, 0, 0), {distances.extent(1), distances.extent(2)},
+                                  {distances.stride(1), distances.stride(2)});
         rows_.push_back(std::make_unique<DistanceRows>(engine, whole_, some.first, rows, sums));
       }
     }
@@ -126,7 +130,7 @@ class Distances {
 }  // namespace
 
 Statistics differentiate_distances(Group& group, Engine& engine, const AttentionShape& whole,
-                                   const ops::AttentionBackwardOperands& shares, std::span<const RowShards::Part> parts,
+                                   const ops::AttentionBackwardOperands& shares, const RowShards& shards,
                                    const View<float, 3>& distances, const AttentionOptions& options, Spread spread) {
   spread.head_ranks = 1;
   Transport& transport = group.state().transport;
@@ -138,8 +142,11 @@ Statistics differentiate_distances(Group& group, Engine& engine, const Attention
       transport, record_of(kDistances, engine, whole, options, spread), statistics.exchange_seconds,
       [&] {
         call = make_call(kDistances, whole, options, transport.rank(), transport.size(), spread);
-        check_backward_shares(kDistances, call, shares, {}, options);
-        work.emplace(engine, call, options, shares, parts, distances);
+        check_distance_shares(kDistances, call, shares, shards.count(), distances, options);
+        if (const std::int64_t rows = shares.query.extent(1); rows != shards.row_count()) {
+          ops::fail(kDistances, "query has ", rows, " rows, expected ", shards.row_count(), ", those of the shards");
+        }
+        work.emplace(engine, call, options, shares, shards, distances);
       },
       [&] {
         work->run(transport, {shares.key, shares.value}, statistics);

@@ -74,9 +74,10 @@ class OverRanks final : public TrainingAttention {
                                View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
                                View<const float, 4> out_gradient, View<float, 3> distances,
                                const AttentionOptions& options) const override {
-    add(statistics_, mpi::differentiate_distances(group_, engine, whole_of(query, key, value),
-                                                  {query, key, value, out, log_sum_exp, out_gradient}, shards_.parts(),
-                                                  distances, options, spread_));
+    add(statistics_,
+        mpi::differentiate_distances(group_, engine, whole_of(query, key, value),
+                                     {query, key, value, out, log_sum_exp, out_gradient, options.log_sum_exp_gradient},
+                                     shards_, distances, options, spread_));
   }
 
   void find_largest(std::span<std::int64_t> numbers) const override {

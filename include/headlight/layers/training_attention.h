@@ -32,8 +32,8 @@ class HEADLIGHT_API TrainingAttention {
   // The gradient of a bias that tells distances alone, bias(0, h, i, j) = f(h, j − i), of one sample: dS summed over
   // all pairs of a distance, of each shard's rows by themselves, or of all rows where there are no shards:
   //   distances(s, h, j − i + Lq − 1) = Σ dS_ij   [shards, Hq, Lq + Lk − 1],
-  // Lq and Lk those of the whole sequence. Operands as backward() takes them. By itself this is what
-  // attention_backward() would give where all rows and keys are here.
+  // Lq and Lk those of the whole sequence, overwritten. Operands as backward() takes them. By itself this is what
+  // attention_backward() would give where all rows and keys are here. Throws std::invalid_argument, OutOfMemory.
   virtual void differentiate_distances(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                                        View<const float, 4> value, View<const float, 4> out,
                                        View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,

@@ -13,6 +13,24 @@ bool is_same_view(const MutableTypedView<4>& a, const TypedView<4>& b) noexcept 
   return a.data == b.data && a.type == b.type && a.shape == b.shape && a.strides == b.strides;
 }
 
+// All that is read, but for the lists. `bias`: as ascending() has that of the options; extents look into it.
+std::array<NamedExtent, 9> inputs_of(std::string_view operation, const AttentionBackwardOperands& operands,
+                                     const AttentionOptions& options, const View<const float, 4>& bias) {
+  const auto& [query, key, value, out, log_sum_exp, out_gradient, log_sum_exp_gradient] = operands;
+  std::array<NamedExtent, 9> inputs = {
+      {{"query", check_view(operation, "query", query)},
+       {"key", check_view(operation, "key", key)},
+       {"value", check_view(operation, "value", value)},
+       {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
+       {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
+       {"bias", check_view(operation, "bias", bias)},
+       {},
+       {"out", check_view(operation, "out", out)},
+       {"log_sum_exp_gradient", check_view(operation, "log_sum_exp_gradient", log_sum_exp_gradient)}}};
+  if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
+  return inputs;
+}
+
 // [Hq], apart from all else.
 void check_sinks_gradient(std::string_view operation, const AttentionSizes& sizes,
                           const TypedAttentionGradients& gradients, const AttentionOptions& options,
@@ -39,17 +57,7 @@ void check_gradients(std::string_view operation, const AttentionSizes& sizes, co
   if (gradients.bias && !options.bias) fail(operation, "gradients.bias given without options.bias");
 
   const View<const float, 4> bias = ascending(options.bias);
-  std::array<NamedExtent, 9> inputs = {
-      {{"query", check_view(operation, "query", query)},
-       {"key", check_view(operation, "key", key)},
-       {"value", check_view(operation, "value", value)},
-       {"out_gradient", check_view(operation, "out_gradient", out_gradient)},
-       {"log_sum_exp", check_view(operation, "log_sum_exp", log_sum_exp)},
-       {"bias", check_view(operation, "bias", bias)},
-       {},
-       {"out", check_view(operation, "out", out)},
-       {"log_sum_exp_gradient", check_view(operation, "log_sum_exp_gradient", log_sum_exp_gradient)}}};
-  if (options.mask) inputs[6] = {"mask", check_view(operation, "mask", options.mask->entries)};
+  const std::array<NamedExtent, 9> inputs = inputs_of(operation, operands, options, bias);
   const bool with_lists = has_lists(options);
   const MutableTypedView<4> bias_gradient = gradients.bias;
   struct Gradient {
@@ -115,6 +123,21 @@ AttentionSizes check_attention_backward_inputs(std::string_view operation, View<
   const AttentionSizes sizes = check_attention_inputs(operation, query, key, value, without_outputs(options));
   check_gradients(operation, sizes, {query, key, value, {}, {}, out_gradient, {}}, gradients, options);
   return sizes;
+}
+
+void check_distances(std::string_view operation, const AttentionSizes& sizes, const AttentionBackwardOperands& operands,
+                     const AttentionOptions& options, std::int64_t sums, const View<float, 3>& distances) {
+  constexpr std::string_view kDistances = "distances";
+  const std::int64_t count = std::max<std::int64_t>(sizes.query_length + sizes.key_length - 1, 0);
+  const std::array<std::int64_t, 3> shape = {sums, sizes.query_heads, count};
+  const Extent extent = check_output(operation, kDistances, distances, shape, "[shards, Hq, Lq + Lk − 1]");
+  const View<const float, 4> bias = ascending(options.bias);
+  for (const NamedExtent& input : inputs_of(operation, operands, options, bias)) {
+    check_disjoint(operation, kDistances, extent, input.name, input.extent);
+  }
+  for (const NamedExtent& list : lists_of(options)) {
+    check_disjoint(operation, kDistances, extent, list.name, list.extent);
+  }
 }
 
 }  // namespace headlight::ops

@@ -1,6 +1,7 @@
 // What attention_backward() refuses.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "ops/attention/check.h"
@@ -17,6 +18,11 @@ AttentionSizes check_attention_backward_inputs(std::string_view operation, View<
                                                View<const float, 4> key, View<const float, 4> value,
                                                View<const float, 4> out_gradient, const AttentionGradients& gradients,
                                                const AttentionOptions& options);
+
+// Of a call with such operands and options, whose sizes those are: sums by distance (row_sums.h) of that shape, apart
+// from all that is read.
+void check_distances(std::string_view operation, const AttentionSizes& sizes, const AttentionBackwardOperands& operands,
+                     const AttentionOptions& options, std::int64_t sums, const View<float, 3>& distances);
 
 // Whether every gradient is left out or without elements. Sizes may then count 2^30 of nothing.
 template <class Gradients>
