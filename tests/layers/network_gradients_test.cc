@@ -299,6 +299,44 @@ TEST(NetworkGradients, HaveTheSameBitsInPieces) {
   EXPECT_GT(norm_of(gradients[0]), 0);
 }
 
+// An attention that holds some of the shards has to tell what depends on all of them.
+TEST(NetworkGradients, AskForAllRowsWhatDependsOnThem) {
+  Engine engine({.threads = 1});
+  NetworkSpec spec = {.width = 4, .embedding = {.vocabulary = 3}};
+  spec.blocks.resize(2);
+  for (BlockSpec& block : spec.blocks) block.feed_forward.hidden_width = 4;
+  const std::vector<std::int64_t> ids(64), offsets = {0, 128};
+  const EncoderInput input = {.ids = ids, .positions = ids, .offsets = offsets};
+  Tensor<float, 2> hidden({64, 4});
+  // Of both ways.
+  const auto says = [&] {
+    Network network(spec);
+    network.set_training(true);
+    RowShards rows(network.parameters(), {.length = 128, .shards = 2, .block = 64}, {0, 1});
+    const OfSome attention(rows);
+    SavedState saved(Checkpoint::keep_linear, 0, attention);
+    const std::string forward = refusal([&] { network.forward(engine, input, hidden.view(), saved); });
+    if (!forward.empty()) return "forward: " + forward;
+    return refusal([&] { network.backward(engine, input, saved, hidden.view()); });
+  };
+  const std::string expected = ": shards() holds 1 shards, expected all 2, or an attention that overrides it";
+  RotarySpec& rotary = spec.blocks[1].attention.rotary;
+  rotary.dims = 4;
+  EXPECT_EQ(says(), "");
+  rotary.scaling = {.kind = RotaryScalingKind::dynamic, .factor = 2, .original_length = 8};
+  EXPECT_EQ(says(), "forward: TrainingAttention::find_largest" + expected);
+  rotary.scaling = {.kind = RotaryScalingKind::longrope,
+                    .factor = 2,
+                    .original_length = 8,
+                    .short_factors = {1, 2},
+                    .long_factors = {2, 1}};
+  EXPECT_EQ(says(), "forward: TrainingAttention::find_largest" + expected);
+  rotary = {};
+  spec.blocks[0].attention.relative_bias.buckets = 32;
+  spec.blocks[1].attention.relative_bias.buckets = 32;
+  EXPECT_EQ(says(), "TrainingAttention::differentiate_distances" + expected);
+}
+
 TEST(NetworkGradients, RefuseWhatIsNotTheLastForwardPass) {
   Engine engine({.threads = 1});
   Random random(14);

@@ -33,13 +33,14 @@ class HEADLIGHT_API TrainingAttention {
   // all pairs of a distance, of each shard's rows by themselves, or of all rows where there are no shards:
   //   distances(s, h, j − i + Lq − 1) = Σ dS_ij   [shards, Hq, Lq + Lk − 1],
   // Lq and Lk those of the whole sequence, overwritten. Operands as backward() takes them. By itself this is what
-  // attention_backward() would give where all rows and keys are here. Throws std::invalid_argument, OutOfMemory.
+  // attention_backward() would give where all rows and keys are here, and where shards() holds only some shards it
+  // throws std::invalid_argument, as for operands that do not fit. Throws OutOfMemory.
   virtual void differentiate_distances(Engine& engine, View<const float, 4> query, View<const float, 4> key,
                                        View<const float, 4> value, View<const float, 4> out,
                                        View<const float, 3> log_sum_exp, View<const float, 4> out_gradient,
                                        View<float, 3> distances, const AttentionOptions& options) const;
-  // Makes each number the largest that any of those gives who hold rows of the sequence; all call it alike. One who
-  // holds all rows has nothing to do.
+  // Makes each number the largest that any of those gives who hold rows of the sequence; all call it alike. By itself
+  // this leaves them to one who holds all rows, and throws std::invalid_argument where shards() holds only some shards.
   virtual void find_largest(std::span<std::int64_t> numbers) const;
   // The shards that rows of x fall into: layers keep the gradients of parameters there, shard by shard, and options of
   // their calls speak of the whole sequence. Null: there are none.
