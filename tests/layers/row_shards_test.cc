@@ -260,6 +260,54 @@ TEST(RowShards, BlocksAreDistributedInAZigzag) {
   EXPECT_EQ(first_rows(whole), (Parts{{0, 0, 100}}));
 }
 
+// Of a bias that tells distances: wherever they are to lie, and nowhere else.
+TEST(RowShards, SumsByDistanceFitTheSequence) {
+  Random random(8);
+  Engine engine({.threads = 2});
+  RowShards rows({}, {.length = 100, .shards = 2, .block = 64});
+  const ShardedAttention attention(rows);
+  const auto query = random.normal_tensor<4>({1, 100, 2, 3}), key = random.normal_tensor<4>({1, 100, 1, 3});
+  const Tensor<float, 4> without_heads({1, 100, 0, 3});
+  Tensor<float, 4> out(query.shape());
+  Tensor<float, 1> memory({2 * 2 * 199});
+  const View<float, 3> log_sum_exp(memory.data(), {1, 2, 100});
+  Tensor<float, 3> distances({2, 2, 199}), spaced({3, 2, 250});
+  headlight::attention(engine, query, key, key, out, {.log_sum_exp = log_sum_exp});
+  const auto differentiate = [&](const View<const float, 4>& keys, const View<float, 3>& to) {
+    attention.differentiate_distances(engine, query, keys, keys, out, log_sum_exp, query, to, {});
+  };
+  differentiate(key, distances);
+  std::fill(spaced.begin(), spaced.end(), 7.0f);
+  differentiate(key, {&spaced(0, 0, 20), {2, 2, 199}, {500, 250, 1}});
+  for (std::int64_t s = 0; s < 3; ++s) {
+    for (std::int64_t h = 0; h < 2; ++h) {
+      for (std::int64_t n = 0; n < 250; ++n) {
+        const bool is_there = s < 2 && n >= 20 && n < 219;
+        ASSERT_EQ(spaced(s, h, n), is_there ? distances(s, h, n - 20) : 7.0f) << s << " " << h << " " << n;
+      }
+    }
+  }
+  const auto refuses = [&](const View<const float, 4>& keys, const View<float, 3>& to, const std::string& words) {
+    expect_refusal([&] { differentiate(keys, to); }, "TrainingAttention::differentiate_distances: " + words);
+  };
+  float* const data = distances.data();
+  refuses(key, {data, {2, 2, 198}}, "distances has shape [2, 2, 198], expected [2, 2, 199]");
+  refuses(key, {data, {1, 2, 199}}, "distances has shape [1, 2, 199], expected [2, 2, 199]");
+  refuses(key, {nullptr, {2, 2, 199}}, "distances");
+  refuses(key, {data, {2, 2, 199}, {0, 199, 1}}, "distances");
+  refuses(key, {out.data(), {2, 2, 199}, {199, 199, 1}}, "distances");
+  refuses(key, {memory.data(), {2, 2, 199}}, "distances overlaps log_sum_exp in memory");
+  refuses(without_heads, distances, "query has 2 heads, expected a multiple of the 0");
+  const View<const float, 4> fewer(query.data(), {1, 99, 2, 3}), fewer_out(out.data(), fewer.shape);
+  const View<const float, 3> fewer_sums(memory.data(), {1, 2, 99});
+  expect_refusal(
+      [&] {
+        attention.differentiate_distances(engine, fewer, key, key, fewer_out, fewer_sums, fewer, {data, {2, 2, 198}},
+                                          {});
+      },
+      "query has 99 rows, expected 100, those of the shards");
+}
+
 TEST(RowShards, AllocatesNothingInTheSecondStep) {
   for (const int threads : {1, 3}) {
     Engine engine({.threads = threads});

@@ -134,6 +134,35 @@ TEST(MpiNetwork, BiasesThatDifferAreToldOnAllRanks) {
   test::expect_error([&] { attend(options); }, test::last_rank(), "options.bias=[1, 1, 256, 256], digest");
 }
 
+// Sums by distance are those of the shards that a rank holds, which call no one else's memory their own.
+TEST(MpiNetwork, SumsByDistanceFitTheSequence) {
+  mpi::Group group(MPI_COMM_WORLD);
+  Engine engine({.threads = 1});
+  const std::int64_t length = 64 * group.size(), count = 2 * length - 1;
+  const mpi::Run held = held_by(group.rank(), group.size(), group.size());
+  RowShards rows({}, {.length = length, .shards = group.size(), .block = 64}, held);
+  const mpi::SequenceAttention attention(group, rows);
+  const auto differentiate = [&](std::int64_t batch, const View<float, 3>& to) {
+    const Tensor<float, 4> share({batch, rows.row_count(), 2, 4});
+    const Tensor<float, 3> sums({batch, 2, rows.row_count()});
+    attention.differentiate_distances(engine, share, share, share, share, sums, share, to, {});
+  };
+  Tensor<float, 3> dense({held.count, 2, count}), spaced({held.count, 2, count + 3});
+  std::fill(dense.begin(), dense.end(), 1.0f);
+  std::fill(spaced.begin(), spaced.end(), 1.0f);
+  differentiate(1, dense);
+  differentiate(1, {spaced.data(), dense.shape(), {2 * (count + 3), count + 3, 1}});
+  for (const float number : dense) ASSERT_EQ(number, 0);
+  for (std::int64_t n = 0; n < spaced.size(); ++n) ASSERT_EQ(spaced.data()[n], n % (count + 3) < count ? 0.0f : 1.0f);
+  const auto refuses = [&](const View<float, 3>& to) {
+    test::expect_error([&] { differentiate(1, to); }, 0, "mpi::SequenceAttention::differentiate_distances: distances");
+  };
+  refuses({dense.data(), {held.count, 2, count - 1}});
+  refuses({dense.data(), {held.count + 1, 2, count}});
+  refuses({dense.data(), {held.count, 1, count}});
+  refuses({nullptr, {held.count, 2, count}});
+}
+
 // Ranks compare biases before they refuse them: nothing of these is read, which have less memory than one that tells
 // distances.
 TEST(MpiNetwork, OtherBiasesAreRefusedUnread) {
