@@ -56,6 +56,7 @@ void run(Engine& engine, std::string_view operation, const TypedView<3>& x, cons
                           ops::given(options.weight),
                           ops::given(options.bias),
                           options.epsilon});
+      if (!options.rotation.cosines_and_sines) continue;
       const kernels::Rows<const float> normal = {out.row(row), out.stride};
       kernels.head_rows(arguments_of(x.shape, options, inverse, normal, out.row(row), out.stride, first + row, 1));
     }
