@@ -73,7 +73,6 @@ std::unique_ptr<SavedSource> source_of(const GgufNetwork& network, const ScoreHe
   auto source = std::make_unique<SavedSource>();
   source->converted = network.converted;
   source->refusal = network.refusal;
-  source->refusal = network.refusal;
   JsonObject config = network.written;
   if (head != nullptr) {
     add_gguf_head(*head, config);
