@@ -189,8 +189,11 @@ double moved_by_roundings(Case& drawn, Engine& engine, Random& random, std::span
   return furthest;
 }
 
-// A dozen products one behind the other round their operands: no gradients are further off than some times what such
-// steps of the weights alone move them by, and most are far nearer.
+// Up to three blocks of seven products (query, key and value as one, scores, weighted values, output, and three of the
+// feed-forward part), each of which rounds its two operands and, on the way back, a gradient: 63 roundings, which are
+// at most a step and half of one on average. So none may be further off than 32 times what steps of the weights alone
+// move gradients by. Signs differ, and most are far nearer: the geometric mean was 0.04 to 0.08 with each of 30 seeds
+// (and the furthest 26), from which the band is a factor of three away. What rounds nothing has a mean of 2^-10.
 TEST(NetworkGradients, AreNearInBFloat16) {
   Random random(16);
   Engine engine({.threads = 2});
