@@ -300,6 +300,7 @@ class TrainedGraph {
       account.pass(fused_backward_bytes(engine, sizes));
     }
     if (sizes.attention != nullptr && sizes.attention->relative_bias) {
+      // Of one sum: a plan has no shards, each of which would have its own.
       const Loan by_distance(account, layers::distance_bytes(*sizes.attention, tokens()));
       account.pass(fused_backward_bytes(engine, sizes));
     }

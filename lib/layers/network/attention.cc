@@ -41,7 +41,9 @@ class BiasOfWhole {
   BiasOfWhole(const GraphCall& call, const AttentionSpec& spec, const MatrixParameter* table)
       : heads_(spec.heads),
         distances_(table == nullptr || call.whole_rows() == call.tokens() ? 0 : 2 * call.whole_rows() - 1),
-        memory_(call.engine(), static_cast<std::size_t>(heads_ * (distances_ + 1)) * sizeof(float), call.name()) {
+        memory_(call.engine(),
+                distances_ == 0 ? 0 : static_cast<std::size_t>(heads_ * (distances_ + 1)) * sizeof(float),
+                call.name()) {
     if (distances_ > 0) fill_by_distance(spec.relative_bias, *table, by_distance());
   }
 
@@ -327,7 +329,8 @@ void AttentionOperation::differentiate_sinks(const GraphCall& call, const ops::A
   });
 }
 
-// By distance, which takes as much memory as the bias itself.
+// By distance, which takes as much memory as the bias itself, and where there are shards as much for each of those that
+// are held: keys, which the others may have to send, come once for all of them.
 void AttentionOperation::differentiate_bias(const GraphCall& call, const ops::AttentionBackwardOperands& operands,
                                             const AttentionOptions& options) {
   const SummedRows summed(call.engine(), attention_of(call), call.shape().length, call.name());
