@@ -159,8 +159,8 @@ struct Statistics {
 // Dv] and out [B, n, Hq, Dv], n and m as plan() says, of any types that attention() takes, the same on all ranks: keys
 // and values are sent as they are, those of 16 or 8 bits in half or a quarter of the bytes. `whole` and `options` speak
 // of the whole call; of the options, log_sum_exp [B, Hq, n], key_scales and value_scales [B, m, Hkv] alone are shares.
-// Every option that makes an interval of keys for each row, scale, softcap, alibi, sinks, dropout, and a bias that
-// tells distances alone: bias(0, h, i, j) = f(h, j − i), a view [1, Hq, Lq, Lk] of the whole with strides −1 and 1,
+// Every option that makes an interval of keys for each row, scale, softcap, alibi, sinks, dropout, and a relative
+// position bias: bias(0, h, i, j) = f(h, j − i), a view [1, Hq, Lq, Lk] of the whole with strides −1 and 1,
 // over the same numbers on all ranks. Refused are mask, other biases, probabilities and scores. The bits are those of
 // attention() in one process with the same instruction set, whatever the number of ranks and of threads.
 //
@@ -214,7 +214,7 @@ HEADLIGHT_API Statistics attention_backward(Group& group, Engine& engine, const 
 //   optimizer.step(engine, {.learning_rate = 1e-3});
 //
 // Options of the layers' calls are those of the whole, the same on all ranks, and so are the calls and their order.
-// Masks are refused, and so are biases other than those that tell distances alone. A rank that cannot go on in between
+// Masks are refused, and so are biases other than relative position biases. A rank that cannot go on in between
 // says so by agree(group, problem).
 class HEADLIGHT_API SequenceAttention final : public TrainingAttention {
  public:

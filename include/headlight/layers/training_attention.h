@@ -29,7 +29,7 @@ class HEADLIGHT_API TrainingAttention {
                         View<const float, 4> value, View<const float, 4> out, View<const float, 3> log_sum_exp,
                         View<float, 4> kept, View<const float, 4> out_gradient, const AttentionGradients& gradients,
                         const AttentionOptions& options) const = 0;
-  // The gradient of a bias that tells distances alone, bias(0, h, i, j) = f(h, j − i), of one sample: dS summed over
+  // The gradient of a relative position bias, bias(0, h, i, j) = f(h, j − i), of one sample: dS summed over
   // all pairs of a distance, of each shard's rows by themselves, or of all rows where there are no shards:
   //   distances(s, h, j − i + Lq − 1) = Σ dS_ij   [shards, Hq, Lq + Lk − 1],
   // Lq and Lk those of the whole sequence, overwritten. Operands as backward() takes them. By itself this is what

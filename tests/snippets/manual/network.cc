@@ -1,4 +1,4 @@
-// A network of two Llama-like blocks: RMS norms, turned heads, gated feed-forward; and one step of training.
+// A network of two Llama-like blocks: RMS norms, rotary embeddings, gated feed-forward; and one step of training.
 #include <headlight/layers.h>
 
 #include <vector>
