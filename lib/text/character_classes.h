@@ -71,14 +71,14 @@ class CharacterClasses {
 
 template <class Is>
 std::uint64_t CharacterClasses::where(const Is& is) const {
-  constexpr char32_t kFew = 256, kBehind = 0x110000;
+  constexpr char32_t kShort = 256, kCodePoints = 0x110000;
   std::uint64_t classes = 0;
   for (char32_t c = 0; c < kAscii; ++c) {
     if (is(c, general_category(c))) classes |= std::uint64_t{1} << ascii_[c];
   }
   for (std::size_t i = 0; i < borders_.size(); ++i) {
-    const char32_t end = i + 1 < borders_.size() ? borders_[i + 1] : kBehind;
-    if (end - borders_[i] <= kFew) {
+    const char32_t end = i + 1 < borders_.size() ? borders_[i + 1] : kCodePoints;
+    if (end - borders_[i] <= kShort) {
       for (char32_t c = borders_[i]; c < end; ++c) {
         if (is(c, general_category(c))) classes |= std::uint64_t{1} << beyond_ascii(c);
       }
