@@ -41,7 +41,7 @@ constexpr FolderKey kKeys[] = {
 constexpr HeadLayer kHead[] = {{.file = "dense", .function = VectorLayer::Function::gelu}, {.file = "classifier"}};
 
 FamilyConfig read(const JsonValue& config) {
-  FamilyConfig read{.network = llama_like(config, "hidden_act"),
+  FamilyConfig read{.network = llama_like(config, "hidden_act", 1e-5),
                     .longest = size(config, "max_position_embeddings", 2, 8192)};
   const std::int64_t head_dim = head_sizes(config, read.network.width).head_dim;
   const RotarySpec rotary = read_rope(config, {.head_dim = head_dim, .longest = read.longest});

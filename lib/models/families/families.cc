@@ -65,11 +65,11 @@ NetworkSpec post_norm(const PostNormSizes& sizes) {
   return network;
 }
 
-NetworkSpec llama_like(const files::JsonValue& config, std::string_view activation_key, bool one_plus_weight) {
+NetworkSpec llama_like(const files::JsonValue& config, std::string_view activation_key, double epsilon,
+                       bool one_plus_weight) {
   NetworkSpec network{.width = size(config, "hidden_size", 1)};
   network.embedding.vocabulary = size(config, "vocab_size", 1);
-  network.last_norm =
-      rms_norm_spec(number(config, "rms_norm_eps", one_plus_weight ? 1e-6 : 1e-5, 0, 1), one_plus_weight);
+  network.last_norm = rms_norm_spec(number(config, "rms_norm_eps", epsilon, 0, 1), one_plus_weight);
   const HeadSizes heads = head_sizes(config, network.width);
   const bool bias = flag(config, "attention_bias");
   BlockSpec block;

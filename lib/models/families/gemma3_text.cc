@@ -62,7 +62,7 @@ constexpr FolderKey kKeys[] = {
 constexpr HeadLayer kHead[] = {{.file = "score", .bias = false}};
 
 FamilyConfig read(const JsonValue& config) {
-  FamilyConfig read{.network = llama_like(config, "hidden_activation", true),
+  FamilyConfig read{.network = llama_like(config, "hidden_activation", 1e-6, true),
                     .longest = size(config, "max_position_embeddings", 2, 131072)};
   NetworkSpec& network = read.network;
   network.embedding.scale = static_cast<float>(std::sqrt(static_cast<double>(network.width)));

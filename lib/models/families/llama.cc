@@ -34,15 +34,12 @@ constexpr FolderKey kKeys[] = {
 constexpr HeadLayer kHead[] = {{.file = "score", .bias = false}};
 
 FamilyConfig read(const JsonValue& config) {
-  FamilyConfig read{.network = llama_like(config, "hidden_act"),
+  FamilyConfig read{.network = llama_like(config, "hidden_act", 1e-6),
                     .longest = size(config, "max_position_embeddings", 2, 2048)};
   const std::int64_t head_dim = head_sizes(config, read.network.width).head_dim;
   const RotarySpec rotary = read_rope(config, {.head_dim = head_dim, .longest = read.longest});
-  const NormSpec norm = rms_norm_spec(number(config, "rms_norm_eps", 1e-6, 0, 1));
   const bool bias = flag(config, "mlp_bias");
-  read.network.last_norm = norm;
   for (BlockSpec& block : read.network.blocks) {
-    block.attention_residual.before = block.feed_forward_residual.before = norm;
     block.attention.causal = true;
     block.attention.rotary = rotary;
     block.feed_forward.input_bias = block.feed_forward.output_bias = bias;

@@ -36,10 +36,9 @@ constexpr FolderKey kKeys[] = {
 constexpr HeadLayer kHead[] = {{.file = "score", .bias = false}};
 
 FamilyConfig read(const JsonValue& config) {
-  FamilyConfig read{.network = llama_like(config, "hidden_act"),
+  FamilyConfig read{.network = llama_like(config, "hidden_act", 1e-6),
                     .longest = size(config, "max_position_embeddings", 2, 32768)};
   NetworkSpec& network = read.network;
-  const NormSpec norm = rms_norm_spec(number(config, "rms_norm_eps", 1e-6, 0, 1));
   const std::int64_t head_dim = size(config, "head_dim", 1, 128, kWidestHead);
   const bool windows = flag(config, "use_sliding_window");
   const auto blocks = static_cast<std::int64_t>(network.blocks.size());
@@ -48,13 +47,11 @@ FamilyConfig read(const JsonValue& config) {
       config, blocks, [](std::int64_t b, std::int64_t from) { return b >= from; }, first);
   const std::int64_t window = windows ? size(config, "sliding_window", 1, 4096) : 0;
   const RotarySpec rotary = read_rope(config, {.head_dim = head_dim, .longest = read.longest});
-  network.last_norm = norm;
   for (std::size_t number = 0; number < network.blocks.size(); ++number) {
     BlockSpec& block = network.blocks[number];
-    block.attention_residual.before = block.feed_forward_residual.before = norm;
     AttentionSpec& attention = block.attention;
     attention.head_dim = head_dim;
-    attention.query_norm = attention.key_norm = norm;
+    attention.query_norm = attention.key_norm = network.last_norm;
     attention.causal = true;
     attention.rotary = rotary;
     if (!sliding[number]) continue;

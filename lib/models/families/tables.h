@@ -42,8 +42,9 @@ struct PostNormSizes {
 [[nodiscard]] NetworkSpec post_norm(const PostNormSizes& sizes);
 
 // A network of blocks that normalise x² before each half and behind the last block, with a gated feed-forward, of the
-// keys that Llama and those after it have: everything but positions, masks and windows.
-[[nodiscard]] NetworkSpec llama_like(const files::JsonValue& config, std::string_view activation_key,
+// keys that Llama and those after it have: everything but positions, masks and windows. `epsilon` stands where the
+// configuration says none.
+[[nodiscard]] NetworkSpec llama_like(const files::JsonValue& config, std::string_view activation_key, double epsilon,
                                      bool one_plus_weight = false);
 
 }  // namespace headlight::models
