@@ -7,7 +7,7 @@
 
 namespace headlight::text {
 bool is_cut_letter(char32_t character) noexcept {
-  return std::any_of(std::begin(kCutLetters), std::end(kCutLetters), [character](const LetterRange& range) {
+  return std::any_of(std::begin(kCutLetters), std::end(kCutLetters), [character](const CharacterRange& range) {
     return character >= range.first && character <= range.last;
   });
 }

@@ -1,5 +1,5 @@
 // What a tokenizer is made of: the parts that tokenizer.json names. Each is made by its file's read_…(), of the JSON
-// object of its key, and is immutable then.
+// object of its key, and is immutable once the tokenizer is.
 //
 //   text ─ AddedTokens (raw) ─ Normalizer ─ AddedTokens (normalized) ─ PreTokenizer ─ Model ─ PostProcessor ─ ids
 //   ids ─ tokens ─ Decoder ─ text
@@ -54,6 +54,8 @@ enum class AtCut : std::uint8_t { splits, passes, unknown };
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
+  // A ByteLevel at the end gives pieces as bytes from now on, and not as the characters that it writes them as.
+  virtual void keep_bytes() {}
   // `space`: what normalizers make of that of the cut, " " or "\u2581".
   [[nodiscard]] virtual AtCut at_cut(std::string_view space) const = 0;
   // `piece` is not empty; empty pieces may come out of it.

@@ -158,10 +158,10 @@ Pipeline::Pipeline(const JsonValue& document) {
   if (const auto found = part("normalizer")) normalizer = read_normalizer(*found, limit);
   const auto splitter = part("pre_tokenizer");
   bool takes_bytes = splitter && ends_with_byte_level(*splitter);
-  if (splitter) pre_tokenizer = read_pre_tokenizer(*splitter, false, limit);
+  if (splitter) pre_tokenizer = read_pre_tokenizer(*splitter, limit);
   if (const auto found = part("decoder")) decoder = read_decoder(*found, limit);
   model = read_model(document, takes_bytes, limit);
-  if (takes_bytes) pre_tokenizer = read_pre_tokenizer(*splitter, true, limit);
+  if (takes_bytes) pre_tokenizer->keep_bytes();
   added.emplace(document, *model, normalizer.get(), limit);
   if (const auto found = part("post_processor")) {
     processor = read_post_processor(*found, [this](std::int64_t id) { return token(id).has_value(); });

@@ -55,11 +55,12 @@ constexpr std::string_view kByteLevelPattern =
 
 class ByteLevelSplitter final : public PreTokenizer {
  public:
-  ByteLevelSplitter(const JsonValue& part, bool keeps_bytes, TableLimit& limit) : keeps_bytes_(keeps_bytes) {
+  ByteLevelSplitter(const JsonValue& part, TableLimit& limit) {
     expect_keys(part, {"add_prefix_space", "trim_offsets", "use_regex"});
     prefixes_ = needed_boolean(part, "add_prefix_space");
     if (part.boolean("use_regex").value_or(true)) expression_.emplace(kByteLevelPattern, limit);
   }
+  void keep_bytes() override { keeps_bytes_ = true; }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
     return expression_ ? at_cut_of(*expression_, space) : AtCut::unknown;
   }
@@ -92,7 +93,7 @@ class ByteLevelSplitter final : public PreTokenizer {
     out.take(piece, first);
   }
 
-  bool keeps_bytes_, prefixes_ = false;
+  bool keeps_bytes_ = false, prefixes_ = false;
   std::optional<RegularExpression> expression_;
 };
 
@@ -204,7 +205,7 @@ class SplitSplitter final : public PreTokenizer {
 
 class SequenceSplitter final : public PreTokenizer {
  public:
-  SequenceSplitter(const JsonValue& part, bool keeps_bytes, TableLimit& limit) {
+  SequenceSplitter(const JsonValue& part, TableLimit& limit) {
     expect_keys(part, {"pretokenizers"});
     const std::vector<JsonValue> parts = needed_parts(part, "pretokenizers");
     std::vector<CharacterRule> rules;  // for one walk
@@ -219,9 +220,12 @@ class SequenceSplitter final : public PreTokenizer {
         continue;
       }
       add_rules();
-      parts_.push_back(read_pre_tokenizer(one, keeps_bytes && &one == &parts.back(), limit));
+      parts_.push_back(read_pre_tokenizer(one, limit));
     }
     add_rules();
+  }
+  void keep_bytes() override {
+    if (!parts_.empty()) parts_.back()->keep_bytes();
   }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
     for (const auto& part : parts_) {
@@ -279,13 +283,13 @@ void BertSplitter::split(std::string_view piece, bool first, Scratch&, PieceSink
   split_normalized(piece, words);
 }
 
-std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes, TableLimit& limit) {
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, TableLimit& limit) {
   if (const std::optional<CharacterRule> rule = read_character_rule(part)) {
     return std::make_unique<CharacterSplitter>(std::vector{*rule}, limit);
   }
   const std::string type = type_of(part);
-  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, keep_bytes, limit);
-  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, keep_bytes, limit);
+  if (type == "Sequence") return std::make_unique<SequenceSplitter>(part, limit);
+  if (type == "ByteLevel") return std::make_unique<ByteLevelSplitter>(part, limit);
   if (type == "Metaspace") return std::make_unique<MetaspaceSplitter>(part);
   if (type == "Split") return std::make_unique<SplitSplitter>(part, limit);
   if (type == "BertPreTokenizer" || type == "Whitespace") {

@@ -18,9 +18,7 @@ class BertSplitter final : public PreTokenizer {
 
 // `part` of the file: an object with the type BertPreTokenizer, ByteLevel, Metaspace, Digits, Punctuation, Split,
 // Whitespace, WhitespaceSplit or Sequence. Refuses others.
-// `keep_bytes`: a ByteLevel at the end gives pieces as bytes, and not as the characters that it writes them as.
-[[nodiscard]] std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, bool keep_bytes,
-                                                               TableLimit& limit);
+[[nodiscard]] std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, TableLimit& limit);
 // Whether there is a ByteLevel at the end.
 [[nodiscard]] bool ends_with_byte_level(const JsonValue& part);
 

@@ -102,7 +102,7 @@ Precompiled::Precompiled(const JsonValue& part, TableLimit& limit) {
 
 bool Precompiled::keeps_cut_letters() const {
   std::string text;
-  for (const LetterRange& range : kCutLetters) {
+  for (const CharacterRange& range : kCutLetters) {
     for (char32_t letter = range.first; letter <= range.last; ++letter) {
       text.clear();
       append_utf8(text, letter);
