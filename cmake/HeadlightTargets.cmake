@@ -35,8 +35,9 @@ if(HEADLIGHT_SANITIZE)
     list(APPEND headlight_sanitizer_options -fsanitize-undefined-trap-on-error -fno-sanitize=vptr)
   endif()
   if(HEADLIGHT_FUZZ)
-    # -O1: executions are what counts. Kernels are not watched for what they reach: libFuzzer would go by the numbers in their loops.
-    list(APPEND headlight_sanitizer_options -fsanitize=fuzzer-no-link -O1)
+    # -O2, and no record of operands compared: executions are what counts. Together they take a third of the time that -O1 with that
+    # record takes. Kernels are not watched for what they reach: libFuzzer would go by the numbers in their loops.
+    list(APPEND headlight_sanitizer_options -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp -O2)
   endif()
   add_link_options(-fsanitize=${HEADLIGHT_SANITIZE})
   if(HEADLIGHT_SANITIZE MATCHES thread)
