@@ -1,26 +1,19 @@
-// What a training step of a network, or of a layer alone, holds and computes: its operations, as they say what they are
-// made of.
+// What a training step of a network, or of a layer alone, holds and computes: one walk over its operations, in the
+// order in which the step runs them.
 #include <algorithm>
-#include <array>
 #include <vector>
 
+#include "analysis/operation_cost.h"
 #include "analysis/sizes.h"
 #include "analysis/training_scratch.h"
-#include "baseline/unfused_plan.h"
 #include "headlight/analysis/training_cost.h"
 #include "headlight/layers/network.h"
-#include "headlight/normalization.h"
-#include "kernels/kernels.h"
 #include "layers/network/encoder_graph.h"
 #include "layers/network/graph.h"
 #include "layers/network/parts.h"
-#include "layers/network/relative_bias.h"
 #include "layers/segments.h"
 #include "layers/sizes.h"
-#include "ops/attention/plan.h"
-#include "ops/attention_backward/plan.h"
 #include "ops/check.h"
-#include "ops/rows/sums.h"
 
 namespace headlight::analysis {
 
@@ -29,41 +22,28 @@ namespace {
 using layers::Keeping;
 using layers::Operation;
 using layers::OperationRange;
-using layers::OperationSizes;
-using layers::RowSpace;
 using layers::Staying;
 using Loan = ScratchAccount::Loan;
 
-constexpr std::string_view kNetworkCostName = "training_cost";
 // As many bytes as no machine has, and far below 2⁶³.
 constexpr double kMostBytes = 1e14;
-
-// Pairs of a token and one that it sees, in a sequence: itself, and on each side as many as there are within a window
-// of w (< 0: all), Σ_t min(w, t) = w (2 · length − 1 − w) / 2.
-double visible_pairs(const AttentionSpec& spec, std::int64_t length) noexcept {
-  if (length == 0) return 0;
-  const auto on_a_side = [&](std::int64_t window) {
-    const auto within = static_cast<double>(window < 0 ? length - 1 : std::min(window, length - 1));
-    return within * (2 * static_cast<double>(length) - 1 - within) / 2;
-  };
-  return static_cast<double>(length) + on_a_side(spec.window_before) + on_a_side(spec.causal ? 0 : spec.window_after);
-}
 
 // A graph, and the sequences that go through it: packed, or as many of one length as there are samples.
 class TrainedGraph {
  public:
   explicit TrainedGraph(const NetworkTrainingPlan& plan)
-      : lengths_(plan.lengths.begin(), plan.lengths.end()), unfused_(plan.attention == AttentionMethod::unfused) {
+      : sequences_{.lengths = {plan.lengths.begin(), plan.lengths.end()}, .attention = plan.attention} {
     layers::at_least(0, kNetworkCostName, "k", plan.k);
     check_lengths();
     static_cast<void>(layers::add_network(graph_, layers::checked(plan.network)));
     begin(plan.checkpoint, plan.k, plan.moments);
-    offsets_.push_back(0);
-    for (const std::int64_t length : lengths_) offsets_.push_back(offsets_.back() + length);
-    shape_ = {1, offsets_.back()};
+    std::vector<std::int64_t>& offsets = sequences_.offsets;
+    offsets.push_back(0);
+    for (const std::int64_t length : sequences_.lengths) offsets.push_back(offsets.back() + length);
+    sequences_.shape = {1, offsets.back()};
   }
   explicit TrainedGraph(const LayerTrainingPlan& plan)
-      : lengths_{plan.length}, shape_{plan.batch, plan.length}, unfused_(plan.attention == AttentionMethod::unfused) {
+      : sequences_{.lengths = {plan.length}, .shape = {plan.batch, plan.length}, .attention = plan.attention} {
     TransformerLayerOptions layer = plan.layer;
     check_width(kNetworkCostName, layer.width, layer.heads);
     check_size(kNetworkCostName, "feed_forward_width", layer.feed_forward_width, 0, 4 * kWidest);
@@ -84,12 +64,13 @@ class TrainedGraph {
   [[nodiscard]] TrainingFlops flops() const {
     TrainingFlops all;
     for_each(operations().all(), [&](const Operation& operation) {
-      all.forward += forward_flops(operation);
-      all.backward += backward_flops(operation);
+      all.forward += forward_flops(sequences_, operation);
+      all.backward += backward_flops(sequences_, operation);
     });
     for_each_segment([&](int first, int end) {
       for (int block = first; block < end; ++block) {
-        for_each(again(block, end), [&](const Operation& operation) { all.again += forward_flops(operation); });
+        for_each(again(block, end),
+                 [&](const Operation& operation) { all.again += forward_flops(sequences_, operation); });
       }
     });
     return all;
@@ -119,7 +100,7 @@ class TrainedGraph {
  private:
   [[nodiscard]] const layers::OperationList& operations() const noexcept { return graph_.operations(); }
   [[nodiscard]] const layers::TrainingPlan& plan() const noexcept { return graph_.training(training_); }
-  [[nodiscard]] std::int64_t tokens() const noexcept { return shape_.rows(); }
+  [[nodiscard]] std::int64_t tokens() const noexcept { return sequences_.tokens(); }
   [[nodiscard]] const OperationRange& block(int number) const noexcept {
     return operations().blocks()[static_cast<std::size_t>(number)];
   }
@@ -142,7 +123,7 @@ class TrainedGraph {
   }
 
   void check_lengths() const {
-    for (const std::int64_t length : lengths_) layers::at_least(0, kNetworkCostName, "a length", length);
+    for (const std::int64_t length : sequences_.lengths) layers::at_least(0, kNetworkCostName, "a length", length);
   }
   template <class Number>
   [[nodiscard]] static Number size_of(const ParameterShape& parameter) {
@@ -153,16 +134,13 @@ class TrainedGraph {
   void begin(Checkpoint checkpoint, std::int64_t k, std::int64_t moments) {
     training_.segment = layers::segment_length(checkpoint, k, static_cast<std::int64_t>(graph_.blocks()));
     check_bytes(static_cast<double>(layers::at_least(0, kNetworkCostName, "moments", moments)));
-    for (const std::int64_t length : lengths_) {
-      if (unfused_) kept_columns_ = std::max(kept_columns_, length);
-    }
   }
   // In float64, for until here nobody knows that integers hold it.
   void check_bytes(double moments) const {
     double numbers = 0, tokens = 0, pairs = 0;
     for (const ParameterShape& parameter : graph_.parameters().shapes()) numbers += size_of<double>(parameter);
-    for (const std::int64_t length : lengths_) {
-      const double rows = static_cast<double>(length) * static_cast<double>(shape_.batch);
+    for (const std::int64_t length : sequences_.lengths) {
+      const double rows = static_cast<double>(length) * static_cast<double>(sequences_.shape.batch);
       tokens += rows;
       pairs += rows * static_cast<double>(length);
     }
@@ -177,142 +155,24 @@ class TrainedGraph {
       if (attention != nullptr) heads += static_cast<double>(attention->heads);
       floats += static_cast<double>(operation.output().columns);
     });
-    if (4 * (numbers * (2 + moments) + floats * tokens + (unfused_ ? heads * pairs : 0)) > kMostBytes) {
+    if (4 * (numbers * (2 + moments) + floats * tokens + (sequences_.unfused() ? heads * pairs : 0)) > kMostBytes) {
       ops::fail(kNetworkCostName, "the step takes more than 10¹⁴ bytes");
     }
   }
 
-  [[nodiscard]] double pair_flops(const AttentionSpec& spec) const {
-    double pairs = 0;
-    for (const std::int64_t length : lengths_) {
-      pairs += unfused_ ? static_cast<double>(length) * static_cast<double>(length) : visible_pairs(spec, length);
-    }
-    return pairs * static_cast<double>(shape_.batch) * static_cast<double>(spec.heads * spec.head_dim);
-  }
-  [[nodiscard]] double product_flops(const OperationSizes& sizes) const {
-    return 2 * static_cast<double>(sizes.in) * static_cast<double>(sizes.out) * static_cast<double>(tokens());
-  }
-  [[nodiscard]] double forward_flops(const Operation& operation) const {
-    const OperationSizes sizes = operation.sizes();
-    return product_flops(sizes) + (sizes.attention != nullptr ? 4 * pair_flops(*sizes.attention) : 0);
-  }
-  [[nodiscard]] double backward_flops(const Operation& operation) const {
-    const OperationSizes sizes = operation.sizes();
-    if (sizes.attention == nullptr) return 2 * product_flops(sizes);
-    // The gradient of a relative bias works out scores and their gradients once more.
-    const double of_pair = (unfused_ ? 8 : 10) + (sizes.attention->relative_bias ? 4 : 0);
-    return 2 * product_flops(sizes) + of_pair * pair_flops(*sizes.attention);
-  }
-
   [[nodiscard]] std::size_t output_bytes() const { return plan().output().bytes(tokens()); }
-  // Log-sum-exp, and where the plain route is taken, P.
-  [[nodiscard]] std::size_t beside_bytes(const OperationRange& some) const {
-    std::size_t bytes = 0;
-    for_each(some, [&](const Operation& operation) {
-      const AttentionSpec* const attention = operation.sizes().attention;
-      if (attention == nullptr) return;
-      runtime::ScratchLayout layout;
-      layout.add<float>(attention->heads, tokens());
-      layout.add<float>(attention->heads, tokens(), kept_columns_);
-      bytes += layout.bytes();
-    });
-    return bytes;
-  }
   // What blocks keep.
   [[nodiscard]] std::size_t bytes_of(int first, int end) const {
     if (first == end) return 0;
-    return (plan().before_block(end) - plan().before_block(first)).bytes(tokens()) +
-           beside_bytes({block(first).first, block(end - 1).end});
+    std::size_t bytes = (plan().before_block(end) - plan().before_block(first)).bytes(tokens());
+    for_each({block(first).first, block(end - 1).end},
+             [&](const Operation& operation) { bytes += bytes_beside_output(sequences_, operation); });
+    return bytes;
   }
   [[nodiscard]] std::size_t segment_bytes(int first, int end) const {
     return bytes_of(first, end) + static_cast<std::size_t>(end - first - 1) * output_bytes();
   }
 
-  [[nodiscard]] ops::AttentionSizes attention_sizes(const AttentionSpec& spec) const noexcept {
-    return {.batch = shape_.batch,
-            .query_length = shape_.length,
-            .key_length = shape_.length,
-            .query_heads = spec.heads,
-            .key_value_heads = spec.key_value_heads,
-            .group = spec.heads / spec.key_value_heads,
-            .head_dim = spec.head_dim,
-            .value_dim = spec.head_dim};
-  }
-  [[nodiscard]] AttentionOptions attention_options(const OperationSizes& sizes) const noexcept {
-    AttentionOptions options;
-    options.causal = sizes.attention->causal ? Causal::top_left : Causal::none;
-    options.window = {sizes.attention->window_before, sizes.attention->window_after};
-    options.softcap = sizes.attention->softcap;
-    options.query_offsets = offsets_;
-    static constexpr float kBias = 0;
-    if (sizes.attention->relative_bias) options.bias = {&kBias, {1, 1, 1, 1}};
-    static constexpr float kSink = 0;  // nobody asks but whether there are any
-    if (sizes.attention->sinks) options.sinks = {&kSink, 1};
-    if (!unfused_) options.dropout.probability = sizes.dropout;
-    return options;
-  }
-  [[nodiscard]] std::size_t attention_bytes(const Engine& engine, const OperationSizes& of) const {
-    const ops::AttentionSizes sizes = attention_sizes(*of.attention);
-    const AttentionOptions options = attention_options(of);
-    if (unfused_) return baseline::plan_unfused(engine, sizes, options, sizes.query_heads).bytes();
-    // Query, key and value are columns of one buffer whose rows begin with whole lines.
-    const std::int64_t lanes = kernels::gemm_kernels(engine.isa()).lanes;
-    const std::int64_t before = (sizes.query_heads + sizes.key_value_heads) * sizes.head_dim;
-    const bool values_aligned = before % lanes == 0 && (sizes.key_value_heads == 1 || sizes.head_dim % lanes == 0);
-    return ops::attention_call_bytes(engine, sizes, options, values_aligned);
-  }
-  [[nodiscard]] std::size_t attention_backward_bytes(const Engine& engine, const OperationSizes& of) const {
-    const ops::AttentionSizes sizes = attention_sizes(*of.attention);
-    if (unfused_) {
-      return baseline::plan_unfused_backward(engine, sizes, attention_options(of), true, false).bytes();
-    }
-    return fused_backward_bytes(engine, of);
-  }
-  [[nodiscard]] std::size_t fused_backward_bytes(const Engine& engine, const OperationSizes& of) const {
-    const ops::AttentionSizes sizes = attention_sizes(*of.attention);
-    return ops::float_backward_scratch_bytes(engine, kNetworkCostName,
-                                             {.batch = sizes.batch,
-                                              .query_length = sizes.query_length,
-                                              .key_length = sizes.key_length,
-                                              .query_heads = sizes.query_heads,
-                                              .key_value_heads = sizes.key_value_heads,
-                                              .head_dim = sizes.head_dim,
-                                              .value_dim = sizes.value_dim});
-  }
-
-  void pass_forward(const Engine& engine, const Operation& operation, std::int64_t rows,
-                    ScratchAccount& account) const {
-    const OperationSizes sizes = operation.sizes();
-    if (sizes.out > 0) pass_linear(engine, rows, sizes.in, sizes.out, account);
-    if (sizes.attention != nullptr) account.pass(attention_bytes(engine, sizes));
-    if (sizes.weights > 0) account.pass(rows_bytes(rows, sizes.weights));
-  }
-  void pass_backward(const Engine& engine, const Operation& operation, std::int64_t rows,
-                     ScratchAccount& account) const {
-    const OperationSizes sizes = operation.sizes();
-    const Loan dropped(account, sizes.adds_behind_dropout ? rows_bytes(rows, sizes.out) : 0);
-    if (sizes.out > 0) {
-      pass_linear_backward(engine, rows, sizes.in, sizes.out, sizes.has_bias, account, operation.adds(0));
-    }
-    if (sizes.attention != nullptr) account.pass(attention_backward_bytes(engine, sizes));
-    if (sizes.attention != nullptr && sizes.attention->sinks) {
-      const Loan sinks(account, layers::sink_bytes(*sizes.attention));
-      account.pass(fused_backward_bytes(engine, sizes));
-    }
-    if (sizes.attention != nullptr && sizes.attention->relative_bias) {
-      // Of one sum: a plan has no shards, each of which would have its own.
-      const Loan by_distance(account, layers::distance_bytes(*sizes.attention, tokens()));
-      account.pass(fused_backward_bytes(engine, sizes));
-    }
-    const Loan weights(account, sizes.weights > 0 ? 2 * rows_bytes(rows, sizes.weights) : 0);
-    for (const OperationSizes::Sums& sums : sizes.sums) {
-      if (sums.columns == 0) continue;
-      const auto bytes = static_cast<std::size_t>(sums.columns) * sizeof(float);
-      const Loan weight(account, sums.one_plus_weight ? bytes : 0);
-      const Loan buffers(account, sums.of_heads > 0 ? rows_workspace_bytes(engine, sums.of_heads) : 0);
-      account.pass(ops::row_sums_bytes(rows, sums.columns, sums.count));
-    }
-  }
   // f(rows) for those that go through a stretch at a time.
   template <class Function>
   void for_each_size(bool in_pieces, Function f) const {
@@ -331,7 +191,7 @@ class TrainedGraph {
       while (run == nullptr && end < some.end && operations().run_of(end) == nullptr) ++end;
       const Loan memory(account, run != nullptr ? places.within_runs : places.outside_runs);
       for_each_size(run != nullptr, [&](std::int64_t rows) {
-        for_each({first, end}, [&](const Operation& one) { pass_forward(engine, one, rows, account); });
+        for_each({first, end}, [&](const Operation& one) { pass_forward(engine, sequences_, one, rows, account); });
       });
       first = end;
     }
@@ -346,7 +206,7 @@ class TrainedGraph {
       const Loan memory(account, plan().gradients(staying).bytes(most));
       for_each_size(pieces != nullptr, [&](std::int64_t rows) {
         for (int number = end - 1; number >= first; --number) {
-          pass_backward(engine, operations()[number], rows, account);
+          pass_backward(engine, sequences_, operations()[number], rows, account);
         }
       });
       end = first;
@@ -399,11 +259,7 @@ class TrainedGraph {
 
   layers::Graph graph_{kNetworkCostName, false};
   layers::GraphTraining training_{};
-  std::vector<std::int64_t> lengths_;
-  std::vector<std::int64_t> offsets_{};  // of packed ones
-  layers::BatchShape shape_{};
-  bool unfused_;
-  std::int64_t kept_columns_ = 0;
+  TrainedSequences sequences_;
 };
 
 template <class Plan>
