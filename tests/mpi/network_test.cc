@@ -115,23 +115,33 @@ TEST(MpiNetwork, WhatDependsOnTheWholeSequence) {
   }
 }
 
+// Self-attention of 256 rows of zeros, spread over the ranks.
+class BiasedAttention {
+ public:
+  void operator()(const View<const float, 4>& bias) {
+    AttentionOptions options;
+    options.bias = bias;
+    mpi::attention(group_, engine_, kWhole, share_, share_, share_, out_, options);
+  }
+
+  [[nodiscard]] int rank() const { return group_.rank(); }
+
+ private:
+  static constexpr AttentionShape kWhole = {.query_length = 256, .key_length = 256, .head_dim = 4, .value_dim = 4};
+  mpi::Group group_{MPI_COMM_WORLD};
+  Engine engine_{{.threads = 1}};
+  Tensor<float, 4> share_{{1, mpi::plan(kWhole, {}, group_.rank(), group_.size()).query_rows, 1, 4}};
+  Tensor<float, 4> out_{share_.shape()};
+};
+
 TEST(MpiNetwork, BiasesThatDifferAreToldOnAllRanks) {
   if (test::last_rank() == 0) GTEST_SKIP() << "there is no rest";
-  mpi::Group group(MPI_COMM_WORLD);
-  Engine engine({.threads = 1});
-  const AttentionShape whole = {.query_length = 256, .key_length = 256, .head_dim = 4, .value_dim = 4};
-  const mpi::Plan plan = mpi::plan(whole, {}, group.rank(), group.size());
-  const Tensor<float, 4> share({1, plan.query_rows, 1, 4});
-  Tensor<float, 4> out(share.shape());
+  BiasedAttention attend;
   Tensor<float, 1> table({511});
-  const auto attend = [&](const AttentionOptions& options) {
-    mpi::attention(group, engine, whole, share, share, share, out, options);
-  };
-  AttentionOptions options;
-  options.bias = {table.data() + 255, {1, 1, 256, 256}, {0, 0, -1, 1}};
-  attend(options);
-  if (group.rank() == test::last_rank()) table(7) = 1;
-  test::expect_error([&] { attend(options); }, test::last_rank(), "options.bias=[1, 1, 256, 256], digest");
+  const View<const float, 4> bias = {table.data() + 255, {1, 1, 256, 256}, {0, 0, -1, 1}};
+  attend(bias);
+  if (attend.rank() == test::last_rank()) table(7) = 1;
+  test::expect_error([&] { attend(bias); }, test::last_rank(), "options.bias=[1, 1, 256, 256], digest");
 }
 
 // Sums by distance are those of the shards that a rank holds, which call no one else's memory their own.
@@ -166,17 +176,9 @@ TEST(MpiNetwork, SumsByDistanceFitTheSequence) {
 // Ranks compare biases before they refuse them: nothing of these is read, which have less memory than one that tells
 // distances.
 TEST(MpiNetwork, OtherBiasesAreRefusedUnread) {
-  mpi::Group group(MPI_COMM_WORLD);
-  Engine engine({.threads = 1});
-  const AttentionShape whole = {.query_length = 256, .key_length = 256, .head_dim = 4, .value_dim = 4};
-  const mpi::Plan plan = mpi::plan(whole, {}, group.rank(), group.size());
-  const Tensor<float, 4> share({1, plan.query_rows, 1, 4});
-  Tensor<float, 4> out(share.shape());
+  BiasedAttention attend;
   const auto refuses = [&](const View<const float, 4>& bias) {
-    AttentionOptions options;
-    options.bias = bias;
-    test::expect_error([&] { mpi::attention(group, engine, whole, share, share, share, out, options); }, 0,
-                       "expected none over ranks but one that tells distances alone");
+    test::expect_error([&] { attend(bias); }, 0, "expected none over ranks but one that tells distances alone");
   };
   const Tensor<float, 4> of_pairs({1, 1, 256, 256}), of_keys({1, 1, 1, 256}), of_rows({1, 1, 256, 1});
   const float* const last = &of_rows(0, 0, 255, 0);
