@@ -77,8 +77,7 @@ HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
   if constexpr (!kFeature.dots_bfloat16) {
     return round_to_bf16(numbers(word));
   } else if constexpr (kFeature.clears_subnormal) {
-    const auto normal = [](Vec v) { return select(less(abs(v), broadcast(0x1p-126f)), zero(), v); };
-    return pairs_of(normal(numbers(2 * word)), normal(numbers(2 * word + 1)));
+    return pair_to_bf16(numbers(2 * word), numbers(2 * word + 1));
   } else {
     return pairs_of(numbers(2 * word), numbers(2 * word + 1));
   }
@@ -116,10 +115,25 @@ struct BFloat16 {
       }
       return;
     }
-    walk_turned_rows<Numbers>(block, [&](const TurnedRows<Numbers>& numbers, std::int64_t first) {
-      store_turned_words(words_of_row(depth), numbers.rows, to + first * stride, stride,
-                         [&](std::int64_t word) { return bfloat16_word(word, numbers); });
-    });
+    round_turned_rows<Numbers>(block, to);
+  }
+  // Some vectors of rows side by side: numbers that lie next to each other, rather than a cache line of each page.
+  template <class Numbers>
+  static void round_turned_rows(const kernels::GemmBlock& block, float* to) noexcept {
+    constexpr std::int64_t kSideBySide = 4 * kLanes;
+    const auto* const a = static_cast<const typename Numbers::Storage*>(block.a);
+    const std::int64_t words = words_of_row(block.depth), stride = rounded_row(block.depth);
+    for (std::int64_t first = 0; first < block.rows; first += kSideBySide) {
+      const std::int64_t end = smaller(first + kSideBySide, block.rows);
+      for (std::int64_t word = 0; word < words; word += kLanes) {
+        for (std::int64_t i = first; i < end; i += kLanes) {
+          const int rows = static_cast<int>(smaller(kLanes, end - i));
+          const TurnedRows<Numbers> numbers{a + i, block.a_depth_stride, block.depth, rows};
+          store_turned_square(word, words, rows, to + i * stride, stride,
+                              [&](std::int64_t w) { return bfloat16_word(w, numbers); });
+        }
+      }
+    }
   }
 
   static constexpr auto pack_panel = HEADLIGHT_SET::pack_bfloat16_panel;

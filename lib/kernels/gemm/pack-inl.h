@@ -54,6 +54,18 @@ inline void gemm_pack_columns(const float* b, std::int64_t stride, std::int64_t 
   }
 }
 
+// Asks for `count` numbers of a row to come, of a matrix that is read down some of its columns: the hardware does not
+// foresee where the next row of them lies. They come to the second-level cache, since such rows may share few sets of
+// the first.
+template <class Storage>
+HEADLIGHT_INLINE void ask_for_row(const Storage* from, std::int64_t stride, std::int64_t k, std::int64_t depth,
+                                  std::int64_t count) {
+  constexpr std::int64_t kRowsAhead = 32, kOfLine = kBytesOfLine / sizeof(Storage);
+  if (k + kRowsAhead >= depth) return;
+  from += (k + kRowsAhead) * stride;
+  for (std::int64_t i = 0; i < count; i += kOfLine) __builtin_prefetch(from + i, 0, 2);
+}
+
 // Columns [column, column + columns) of B's rows [first, first + depth), a vector of columns of kRows rows at a time:
 // f(k, offset, rows), where row r has columns column + offset … of row first + k + r, and zeros behind the last column
 // and the last row. Of each vector of columns k ascends. kRows is a power of two. Here B lies by rows.
@@ -63,6 +75,7 @@ HEADLIGHT_INLINE void walk_rows(const kernels::Operand& b, std::int64_t first, s
   const auto* const from = b.numbers<typename Numbers::Storage>() + first * b.stride + column;
   Vec rows[kRows];
   for (std::int64_t k = 0; k < depth; k += kRows) {
+    for (int r = 0; r < kRows; ++r) ask_for_row(from, b.stride, k + r, depth, columns);
     for (std::int64_t offset = 0; offset < columns; offset += kLanes) {
       const int count = static_cast<int>(smaller(kLanes, columns - offset));
 #pragma GCC unroll 4

@@ -28,20 +28,28 @@ struct TurnedRows {
 
   HEADLIGHT_INLINE Vec operator()(std::int64_t k) const {
     if (k >= depth) return zero();
+    ask_for_row(from, stride, k, depth, 1);
     return rows == kLanes ? Numbers::load(from + k * stride) : Numbers::load_partial(from + k * stride, rows);
   }
 };
 
-// Words of a transposed A: lane r of word(w) is word w of row r. They are turned over to rows that are so far apart, of
-// whole vectors; of the last one what lies behind `words` is 0. A square of them goes through memory: `word` is long,
+// Words first, first + 1 … of a transposed A, a vector of them: lane r of word(w) is word w of row r. They are turned
+// over to rows that are so far apart; what lies behind `words` is 0. The square goes through memory: `word` is long,
 // and written out for each row of a square in registers it would be a fourth of a product's code.
 template <class Word>
-HEADLIGHT_INLINE void store_turned_words(std::int64_t words, int rows, float* to, std::int64_t stride, Word word) {
+HEADLIGHT_INLINE void store_turned_square(std::int64_t first, std::int64_t words, int rows, float* to,
+                                          std::int64_t stride, Word word) {
   alignas(64) float square[kLanes * kLanes];
-  for (std::int64_t first = 0; first < words; first += kLanes) {
 #pragma GCC unroll 1
-    for (int i = 0; i < kLanes; ++i) store(first + i < words ? word(first + i) : zero(), square + i * kLanes);
-    transpose_strip(square, kLanes, kLanes, rows, to + first, stride);
+  for (int i = 0; i < kLanes; ++i) store(first + i < words ? word(first + i) : zero(), square + i * kLanes);
+  transpose_strip(square, kLanes, kLanes, rows, to + first, stride);
+}
+
+// All words of such rows.
+template <class Word>
+HEADLIGHT_INLINE void store_turned_words(std::int64_t words, int rows, float* to, std::int64_t stride, Word word) {
+  for (std::int64_t first = 0; first < words; first += kLanes) {
+    store_turned_square(first, words, rows, to, stride, word);
   }
 }
 

@@ -26,6 +26,9 @@ void store_u8_crossed(IntVec v, std::uint8_t* to);
 Vec dot_bf16(Vec a, Vec b, Vec sum);
 Vec narrow_to_bf16(Vec first, Vec second);
 
+// kFeature.clears_subnormal
+Vec pair_to_bf16(Vec first, Vec second);
+
 // kFeature.stores_normal_bfloat16
 bool store_normal_bf16(Vec v, std::uint16_t* to);
 
