@@ -1,16 +1,14 @@
 #include "headlight/models/gguf.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
+#include "models/gguf_array.h"
 #include "models/gguf_header.h"
 #include "models/gguf_split.h"
 #include "models/stored_weight.h"
@@ -18,80 +16,7 @@
 namespace headlight::models {
 namespace {
 
-// f(number of a type) of a value of that type; false of what is no number.
-template <class Function>
-bool with_number(GgufType type, const std::byte* from, const Function& f) {
-  const auto call = [&](auto value) {
-    f(read_number<decltype(value)>(from));
-    return true;
-  };
-  switch (type) {
-    case GgufType::uint8:
-      return call(std::uint8_t());
-    case GgufType::int8:
-      return call(std::int8_t());
-    case GgufType::uint16:
-      return call(std::uint16_t());
-    case GgufType::int16:
-      return call(std::int16_t());
-    case GgufType::uint32:
-      return call(std::uint32_t());
-    case GgufType::int32:
-      return call(std::int32_t());
-    case GgufType::uint64:
-      return call(std::uint64_t());
-    case GgufType::int64:
-      return call(std::int64_t());
-    case GgufType::float32:
-      return call(float());
-    case GgufType::float64:
-      return call(double());
-    case GgufType::boolean:
-    case GgufType::string:
-    case GgufType::array:
-      break;
-  }
-  return false;
-}
-
-std::optional<std::int64_t> integer_at(GgufType type, const std::byte* from) {
-  std::optional<std::int64_t> found;
-  (void)with_number(type, from, [&](auto value) {
-    if constexpr (std::is_integral_v<decltype(value)>) {
-      if (std::in_range<std::int64_t>(value)) found = static_cast<std::int64_t>(value);
-    }
-  });
-  return found;
-}
-
-std::optional<double> number_at(GgufType type, const std::byte* from) {
-  std::optional<double> found;
-  (void)with_number(type, from, [&](auto value) { found = static_cast<double>(value); });
-  return found;
-}
-
-constexpr std::size_t kTypeBytes = sizeof(std::uint32_t), kLengthBytes = sizeof(std::uint64_t);
-
-// All elements of an array of `count` from there, by at(type, place); none where one is none.
-template <class T, class At>
-std::optional<std::vector<T>> elements(GgufType type, std::uint64_t count, const std::byte* from, At at) {
-  std::vector<T> found;
-  if (count == 0) return found;
-  const std::uint64_t each = size_of(type);
-  if (each == 0 || !at(type, from)) return std::nullopt;
-  found.reserve(static_cast<std::size_t>(count));
-  for (std::uint64_t n = 0; n < count; ++n, from += each) {
-    const std::optional<T> one = at(type, from);
-    if (!one) return std::nullopt;
-    found.push_back(*one);
-  }
-  return found;
-}
-
-std::string_view string_from(const std::byte* at) noexcept {
-  const auto length = static_cast<std::size_t>(read_number<std::uint64_t>(at));
-  return {reinterpret_cast<const char*>(at + kLengthBytes), length};
-}
+constexpr std::size_t kTypeBytes = sizeof(std::uint32_t);
 
 }  // namespace
 
@@ -106,8 +31,8 @@ std::uint64_t GgufValue::size() const noexcept {
   return type() == GgufType::array ? read_number<std::uint64_t>(at_ + 2 * kTypeBytes) : 0;
 }
 
-std::optional<std::int64_t> GgufValue::integer() const noexcept { return integer_at(type(), at_ + kTypeBytes); }
-std::optional<double> GgufValue::number() const noexcept { return number_at(type(), at_ + kTypeBytes); }
+std::optional<std::int64_t> GgufValue::integer() const noexcept { return gguf_integer(type(), at_ + kTypeBytes); }
+std::optional<double> GgufValue::number() const noexcept { return gguf_number(type(), at_ + kTypeBytes); }
 
 std::optional<bool> GgufValue::boolean() const noexcept {
   if (type() != GgufType::boolean) return std::nullopt;
@@ -115,29 +40,33 @@ std::optional<bool> GgufValue::boolean() const noexcept {
 }
 
 std::optional<std::string_view> GgufValue::string() const noexcept {
-  return type() == GgufType::string ? std::optional(string_from(at_ + kTypeBytes)) : std::nullopt;
+  return type() == GgufType::string ? std::optional(gguf_string(at_ + kTypeBytes)) : std::nullopt;
 }
 
 std::optional<std::vector<std::int64_t>> GgufValue::integers() const {
-  if (type() != GgufType::array) return std::nullopt;
-  return elements<std::int64_t>(element_type(), size(), at_ + 2 * kTypeBytes + kLengthBytes, integer_at);
+  const GgufArray array(*this);
+  if (type() != GgufType::array || !array.has_integers()) return std::nullopt;
+  std::vector<std::int64_t> found;
+  found.reserve(array.size());
+  for (std::size_t n = 0; n < array.size(); ++n) found.push_back(*array.integer(n));
+  return found;
 }
 
 std::optional<std::vector<double>> GgufValue::numbers() const {
-  if (type() != GgufType::array) return std::nullopt;
-  return elements<double>(element_type(), size(), at_ + 2 * kTypeBytes + kLengthBytes, number_at);
+  const GgufArray array(*this);
+  if (type() != GgufType::array || !array.has_numbers()) return std::nullopt;
+  std::vector<double> found;
+  found.reserve(array.size());
+  for (std::size_t n = 0; n < array.size(); ++n) found.push_back(*array.number(n));
+  return found;
 }
 
 std::optional<std::vector<std::string_view>> GgufValue::strings() const {
-  const std::uint64_t count = size();
-  if (type() != GgufType::array || (element_type() != GgufType::string && count != 0)) return std::nullopt;
+  const GgufArray array(*this);
+  if (type() != GgufType::array || !array.has_strings()) return std::nullopt;
   std::vector<std::string_view> found;
-  found.reserve(static_cast<std::size_t>(count));
-  const std::byte* at = at_ + 2 * kTypeBytes + kLengthBytes;
-  for (std::uint64_t n = 0; n < count; ++n) {
-    found.push_back(string_from(at));
-    at += kLengthBytes + found.back().size();
-  }
+  found.reserve(array.size());
+  for (const std::string_view one : array.strings()) found.push_back(one);
   return found;
 }
 
@@ -213,6 +142,11 @@ GgufFile::GgufFile(GgufFile&&) noexcept = default;
 GgufFile& GgufFile::operator=(GgufFile&&) noexcept = default;
 
 const std::string& GgufFile::path() const noexcept { return state_->path; }
+std::uint64_t GgufFile::bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const State::Mapped& one : state_->files) bytes += one.bytes.size();
+  return bytes;
+}
 std::span<const GgufEntry> GgufFile::metadata() const noexcept { return state_->header.metadata; }
 std::span<const GgufTensor> GgufFile::tensors() const noexcept { return state_->header.tensors; }
 

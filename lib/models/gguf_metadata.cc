@@ -74,25 +74,25 @@ std::optional<std::string> GgufMetadata::text(std::string_view key) const {
   return std::string(*found);
 }
 
-std::vector<std::string_view> GgufMetadata::texts(std::string_view key) const {
+template <class Fits>
+GgufArray GgufMetadata::array(std::string_view key, const char* what, Fits fits) const {
   if (!has(key)) return {};
-  auto found = needed(key).strings();
-  if (!found) fail(key, "is no array of strings");
-  return *std::move(found);
+  const GgufValue& value = needed(key);
+  const GgufArray found(value);
+  if (value.type() != GgufType::array || !fits(found)) fail(key, std::string("is no array of ") + what);
+  return found;
 }
 
-std::vector<std::int64_t> GgufMetadata::integers(std::string_view key) const {
-  if (!has(key)) return {};
-  auto found = needed(key).integers();
-  if (!found) fail(key, "is no array of integers");
-  return *std::move(found);
+GgufArray GgufMetadata::texts(std::string_view key) const {
+  return array(key, "strings", [](const GgufArray& found) { return found.has_strings(); });
 }
 
-std::vector<double> GgufMetadata::numbers(std::string_view key) const {
-  if (!has(key)) return {};
-  auto found = needed(key).numbers();
-  if (!found) fail(key, "is no array of numbers");
-  return *std::move(found);
+GgufArray GgufMetadata::integers(std::string_view key) const {
+  return array(key, "integers", [](const GgufArray& found) { return found.has_integers(); });
+}
+
+GgufArray GgufMetadata::numbers(std::string_view key) const {
+  return array(key, "numbers", [](const GgufArray& found) { return found.has_numbers(); });
 }
 
 void GgufMetadata::fail(std::string_view key, const std::string& message) const {

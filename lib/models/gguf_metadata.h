@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headlight/models/gguf.h"
+#include "models/gguf_array.h"
 
 namespace headlight::models {
 
@@ -30,10 +31,10 @@ class GgufMetadata {
   [[nodiscard]] double number(std::string_view key, std::optional<double> otherwise, double least, double most) const;
   [[nodiscard]] bool flag(std::string_view key, bool otherwise) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view key) const;
-  // The elements of an array; empty where it is missing.
-  [[nodiscard]] std::vector<std::string_view> texts(std::string_view key) const;
-  [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key) const;
-  [[nodiscard]] std::vector<double> numbers(std::string_view key) const;
+  // An array of such elements alone; one without elements where it is missing.
+  [[nodiscard]] GgufArray texts(std::string_view key) const;
+  [[nodiscard]] GgufArray integers(std::string_view key) const;
+  [[nodiscard]] GgufArray numbers(std::string_view key) const;
 
   // "PATH: KEY message"
   [[noreturn]] void fail(std::string_view key, const std::string& message) const;
@@ -45,6 +46,9 @@ class GgufMetadata {
  private:
   [[nodiscard]] std::string whole(std::string_view key) const;
   [[nodiscard]] const GgufValue* find(std::string_view key) const;
+  // An array, of which fits(array) says whether it is one of `what`.
+  template <class Fits>
+  [[nodiscard]] GgufArray array(std::string_view key, const char* what, Fits fits) const;
   // That value, which must be there.
   [[nodiscard]] const GgufValue& needed(std::string_view key) const;
 

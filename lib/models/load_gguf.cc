@@ -1,6 +1,7 @@
 #include "models/load_gguf.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "models/gguf_score.h"
 #include "models/gguf_split.h"
 #include "models/gguf_tokenizer.h"
+#include "models/gguf_tokenizer_entries.h"
 #include "models/json_text.h"
 #include "models/load_network.h"
 #include "models/model_folder.h"
@@ -49,15 +51,17 @@ std::optional<std::string> gguf_path(const std::string& path) {
 namespace {
 
 // The files of a tokenizer that vocab.txt does not say, of which the metadata say all; types of tokens are not among
-// it. `text`: of its tokenizer.json, which is kept where the file does not last.
-void keep_tokenizer(const std::shared_ptr<const GgufFile>& file, bool lasts, std::string text,
-                    const ModelOptions& options, SavedSource& into) {
+// it. The text of a tokenizer.json is made of them where it is asked for; where the file does not last, of a copy.
+void keep_tokenizer(const std::shared_ptr<const GgufFile>& file, bool lasts, const ModelOptions& options,
+                    SavedSource& into) {
+  const std::int64_t rows = options.encoder.vocabulary;
   if (lasts) {
-    into.tokenizer[kTokenizerFile] = [file, rows = options.encoder.vocabulary] {
-      return gguf_tokenizer_text(GgufMetadata(*file), rows);
-    };
+    into.tokenizer[kTokenizerFile] = [file, rows] { return gguf_tokenizer_text(GgufMetadata(*file), rows); };
   } else {
-    into.tokenizer[kTokenizerFile] = [text = std::move(text)] { return text; };
+    into.tokenizer[kTokenizerFile] = [path = file->path(), rows, copy = gguf_tokenizer_entries(*file)] {
+      const GgufFile kept(path, std::as_bytes(std::span(copy)));
+      return gguf_tokenizer_text(GgufMetadata(kept), rows);
+    };
   }
   into.tokenizer[kTokenizerConfigFile] = [longest = options.max_length] {
     JsonObject config(": ", ",\n  ");
@@ -100,8 +104,9 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
     options.pooling = *wanted.pooling;
     options.unread_pooling.clear();
   }
-  GgufTokenizer tokens = read_gguf_tokenizer(metadata, options.encoder.vocabulary);
-  if (const std::int64_t around = tokens.tokenizer->tokens_around(false); around > options.encoder.max_positions) {
+  const std::size_t kept = lasts ? 0 : gguf_tokenizer_bytes(file);
+  std::unique_ptr<TextTokenizer> tokenizer = read_gguf_tokenizer(metadata, options.encoder.vocabulary, kept);
+  if (const std::int64_t around = tokenizer->tokens_around(false); around > options.encoder.max_positions) {
     metadata.fail("context_length", "is less than the tokens around a text, " + std::to_string(around));
   }
   options.max_length = options.embed_max_length = options.encoder.max_positions;
@@ -111,12 +116,12 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
   const Weights found = find_gguf_weights(file, network, parameters);
   std::unique_ptr<SavedSource> source = source_of(network, head.get(), parameters);
   const bool is_saved = head == nullptr ? options.unread_pooling.empty() : !head->names.empty();
-  if (is_saved && tokens.tokenizer->bert() == nullptr) {
-    keep_tokenizer(shared, lasts, std::move(tokens.text), options, *source);
+  if (is_saved && tokenizer->bert() == nullptr) {
+    keep_tokenizer(shared, lasts, options, *source);
   }
   std::unique_ptr<TextNetwork> loaded = load_network(network.config, found, wanted.precision);
   loaded->set_source(std::move(source));
-  return {options, std::move(tokens.tokenizer), std::move(loaded), std::move(head)};
+  return {options, std::move(tokenizer), std::move(loaded), std::move(head)};
 }
 
 }  // namespace headlight::models

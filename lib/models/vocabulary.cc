@@ -11,16 +11,20 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
-std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens) {
+std::optional<std::string> vocabulary_excess(std::size_t tokens, std::uint64_t bytes) {
   const auto has = [](std::uint64_t count, const char* of, std::uint64_t most) {
     return "has " + std::to_string(count) + of + ", expected at most " + std::to_string(most);
   };
   constexpr auto kMostTokens = static_cast<std::uint64_t>(kMostIds);
-  if (tokens.size() > kMostTokens) return has(tokens.size(), " tokens", kMostTokens);
-  std::uint64_t bytes = 0;
-  for (const std::string& token : tokens) bytes += token.size();
+  if (tokens > kMostTokens) return has(tokens, " tokens", kMostTokens);
   if (bytes > kLargestVocabularyFile) return has(bytes, " bytes", kLargestVocabularyFile);
   return std::nullopt;
+}
+
+std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens) {
+  std::uint64_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  return vocabulary_excess(tokens.size(), bytes);
 }
 
 std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path) {

@@ -24,6 +24,7 @@ inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
 // What keeps tokens from being a vocabulary: that there are more than kMostIds ("has 2097153 tokens, expected at most
 // 2097152"), or that they have more bytes together than kLargestVocabularyFile. Nothing where they can be one.
 [[nodiscard]] std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens);
+[[nodiscard]] std::optional<std::string> vocabulary_excess(std::size_t tokens, std::uint64_t bytes);
 
 // The text of a file whose lines vocabulary_lines() gives back as those tokens. Throws FileError naming the first that
 // no line holds (a line break, a \r at its end, a byte-order mark at the file's beginning, what is not UTF-8).

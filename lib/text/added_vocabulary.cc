@@ -13,48 +13,51 @@ namespace {
 using models::in_quotes;
 
 // As it is looked for.
-std::string spelt(const JsonValue& entry, const std::string& content, const Normalizer* normalizer) {
-  if (content.size() > AddedTokens::kLongest) entry.fail("content", "is too long");
-  std::string text = content;
+std::string spelt(std::string_view content, const Normalizer* normalizer,
+                  const std::function<void(std::string_view, const std::string&)>& fail) {
+  if (content.size() > AddedTokens::kLongest) fail("content", "is too long");
+  std::string text(content);
   bool whole_front = true;
   Spare spare;
   try {
     if (normalizer != nullptr) normalizer->apply(text, spare, whole_front);
   } catch (const std::invalid_argument& error) {
-    entry.fail("content", error.what());
+    fail("content", error.what());
   }
-  if (text.empty()) entry.fail("content", "is " + in_quotes(content) + ", of which the normalizer leaves nothing");
-  if (text.size() > AddedTokens::kLongest) entry.fail("content", "is too long");
+  if (text.empty()) fail("content", "is " + in_quotes(content) + ", of which the normalizer leaves nothing");
+  if (text.size() > AddedTokens::kLongest) fail("content", "is too long");
   return text;
 }
 
 }  // namespace
 
-AddedVocabulary::AddedVocabulary(const JsonValue& document, const Model& model, const Normalizer* normalizer,
+AddedVocabulary::AddedVocabulary(const TokenizerLists& lists, const Model& model, const Normalizer* normalizer,
                                  TableLimit& limit)
     : next_(model.count()) {
-  if (const auto list = document.array("added_tokens")) {
-    reserve(*list, limit);
-    for (const JsonValue& entry : list->elements()) add(entry, model, normalizer, limit);
-    if (const auto twice = sort()) {
-      list->fail("has two tokens " + in_quotes(contents_[*twice]) + ", expected one");
-    }
+  using List = TokenizerLists::List;
+  reserve(lists, limit);
+  lists.for_each_added([&](std::size_t number, const AddedEntry& entry) {
+    const auto fail = [&](std::string_view key, const std::string& message) {
+      lists.fail(List::added, number, key, message);
+    };
+    add(entry, model, normalizer, fail, limit);
+  });
+  if (const auto twice = sort()) {
+    lists.fail(List::added, "has two tokens " + in_quotes(contents_[*twice]) + ", expected one");
   }
   for (AddedTokens* const tokens : {&raw_, &normalized_}) {
     if (const auto twice = tokens->sort()) {
-      document.fail("added_tokens", "has two tokens that are found as " + in_quotes(*twice) + ", expected one");
+      lists.fail(List::added, "has two tokens that are found as " + in_quotes(*twice) + ", expected one");
     }
   }
 }
 
-void AddedVocabulary::reserve(const JsonValue& list, TableLimit& limit) {
+void AddedVocabulary::reserve(const TokenizerLists& lists, TableLimit& limit) {
   std::size_t count = 0, bytes = 0;
-  for (const JsonValue& entry : list.elements()) {
-    const auto content = entry.is_object() ? entry.find("content") : std::nullopt;
-    if (!content || !content->as_string()) continue;  // which is refused when its turn comes
+  lists.for_each_added([&](std::size_t, const AddedEntry& entry) {
     ++count;
-    bytes += content->as_string()->size();
-  }
+    bytes += entry.content.size();
+  });
   limit.take(TokenList::memory_of(count, bytes) + count * (sizeof(Token) + 2 * sizeof(std::uint32_t)));
   contents_.reserve(count, bytes);
   tokens_.reserve(count);
@@ -62,28 +65,22 @@ void AddedVocabulary::reserve(const JsonValue& list, TableLimit& limit) {
   by_id_.reserve(count);
 }
 
-void AddedVocabulary::add(const JsonValue& entry, const Model& model, const Normalizer* normalizer, TableLimit& limit) {
-  expect_keys(entry, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-  const std::string content = needed_string(entry, "content");
-  if (content.empty()) entry.fail("content", "is empty");
-  const std::int64_t id = entry.integer("id").value_or(-1);
-  const auto of_model = model.id(content);
+void AddedVocabulary::add(const AddedEntry& entry, const Model& model, const Normalizer* normalizer, const Fail& fail,
+                          TableLimit& limit) {
+  if (entry.content.empty()) fail("content", "is empty");
+  const auto of_model = model.id(entry.content);
   const std::int64_t expected = of_model ? *of_model : next_;
-  if (id != expected || id >= kMostIds) {
-    entry.fail("id", "is " + std::to_string(id) + ", expected " + std::to_string(expected) + ", that of " +
-                         (of_model ? "the model" : "the next token"));
+  if (entry.id != expected || entry.id >= kMostIds) {
+    fail("id", "is " + std::to_string(entry.id) + ", expected " + std::to_string(expected) + ", that of " +
+                   (of_model ? "the model" : "the next token"));
   }
   if (!of_model) ++next_;
-  const bool special = needed_boolean(entry, "special");
-  const bool normalized = needed_boolean(entry, "normalized");
-  const AddedTokens::Token token{id, needed_boolean(entry, "single_word"), needed_boolean(entry, "lstrip"),
-                                 needed_boolean(entry, "rstrip")};
-  const std::string looked_for = spelt(entry, content, normalized ? normalizer : nullptr);
+  const std::string looked_for = spelt(entry.content, entry.normalized ? normalizer : nullptr, fail);
   limit.take(2 * AddedTokens::memory_of(1, looked_for.size()));  // while a list grows it has room for as many more
-  (normalized ? normalized_ : raw_).add(looked_for, token);
-  contents_.add(content);
-  tokens_.push_back({static_cast<std::uint32_t>(id), special});
-  size_ = std::max(size_, id + 1);
+  (entry.normalized ? normalized_ : raw_).add(looked_for, {entry.id, entry.single_word, entry.lstrip, entry.rstrip});
+  contents_.add(entry.content);
+  tokens_.push_back({static_cast<std::uint32_t>(entry.id), entry.special});
+  size_ = std::max(size_, entry.id + 1);
 }
 
 std::optional<std::uint32_t> AddedVocabulary::sort() {

@@ -1,8 +1,10 @@
-// The tokens that tokenizer.json lists beside those of the model.
+// The tokens that the file of a tokenizer lists beside those of the model.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,13 +12,14 @@
 #include "text/parts.h"
 #include "text/table_limit.h"
 #include "text/token_list.h"
+#include "text/tokenizer_lists.h"
 
 namespace headlight::text {
 
 class AddedVocabulary {
  public:
-  // `added_tokens` of the file, which may be missing. Refuses ids that are not those of the model, or the next ones.
-  AddedVocabulary(const JsonValue& document, const Model& model, const Normalizer* normalizer, TableLimit& limit);
+  // Refuses ids that are not those of the model, or the next ones.
+  AddedVocabulary(const TokenizerLists& lists, const Model& model, const Normalizer* normalizer, TableLimit& limit);
 
   // Found in a text as it is, and in what the normalizer makes of it.
   [[nodiscard]] const AddedTokens& raw() const noexcept { return raw_; }
@@ -30,8 +33,11 @@ class AddedVocabulary {
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
 
  private:
-  void reserve(const JsonValue& list, TableLimit& limit);
-  void add(const JsonValue& entry, const Model& model, const Normalizer* normalizer, TableLimit& limit);
+  void reserve(const TokenizerLists& lists, TableLimit& limit);
+  // fail(key, message) throws.
+  using Fail = std::function<void(std::string_view key, const std::string& message)>;
+  void add(const AddedEntry& entry, const Model& model, const Normalizer* normalizer, const Fail& fail,
+           TableLimit& limit);
   // After the last add(). The place of one whose content another one has, too, if there is one.
   [[nodiscard]] std::optional<std::uint32_t> sort();
   // The place of a token; nothing where there is none.

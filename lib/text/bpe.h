@@ -13,13 +13,15 @@
 #include "text/parts.h"
 #include "text/table_limit.h"
 #include "text/token_index.h"
+#include "text/tokenizer_lists.h"
 #include "text/vocabulary.h"
 
 namespace headlight::text {
 
 class Bpe final : public VocabularyModel {
  public:
-  Bpe(const JsonValue& model, TableLimit& limit);
+  // `model` says all but the tokens and the merges.
+  Bpe(const JsonValue& model, const TokenizerLists& lists, TableLimit& limit);
 
   // From now on pieces are bytes, and not the characters that ByteLevel writes them as. False, and nothing has changed,
   // where that is not the same.
@@ -49,7 +51,8 @@ class Bpe final : public VocabularyModel {
   };
 
   [[nodiscard]] std::uint32_t find(std::string_view token) const noexcept override { return index_.find(token); }
-  void read_merges(const JsonValue& model, TableLimit& limit);
+  void read_merges(const TokenizerLists& lists, TableLimit& limit);
+  void find_merges(const TokenizerLists& lists, TableLimit& limit);
   void read_unknown(const JsonValue& model);
   [[nodiscard]] bool has_affixes() const noexcept { return !prefix_.empty() || !suffix_.empty(); }
   // The token that a piece is if merges make it, or kNone; and the piece that a token is, false where no piece is.

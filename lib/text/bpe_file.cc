@@ -1,34 +1,17 @@
-// What tokenizer.json says of BPE.
+// What the file of a tokenizer says of BPE.
 #include <string>
-#include <utility>
 
 #include "headlight/models/errors.h"
 #include "text/bpe.h"
 #include "text/byte_characters.h"
+#include "text/score_merges.h"
 #include "text/utf8.h"
 
 namespace headlight::text {
-namespace {
 
 using models::in_quotes;
 
-// "a b" or ["a", "b"].
-std::pair<std::string, std::string> pair_of(const JsonValue& merge) {
-  if (const auto line = merge.as_string()) {
-    const std::size_t space = line->find(' ');
-    if (space != std::string_view::npos && line->find(' ', space + 1) == std::string_view::npos) {
-      return {std::string(line->substr(0, space)), std::string(line->substr(space + 1))};
-    }
-  } else if (const std::vector<JsonValue> parts = merge.few_elements(2); parts.size() == 2) {
-    const auto left = parts[0].as_string(), right = parts[1].as_string();
-    if (left && right) return {std::string(*left), std::string(*right)};
-  }
-  merge.fail("is " + merge.described() + ", expected two tokens");
-}
-
-}  // namespace
-
-Bpe::Bpe(const JsonValue& model, TableLimit& limit) {
+Bpe::Bpe(const JsonValue& model, const TokenizerLists& lists, TableLimit& limit) {
   expect_keys(model, {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                       "byte_fallback", "ignore_merges", "vocab", "merges"});
   if (model.number("dropout").value_or(0.0) != 0.0) model.fail("dropout", "is not 0: ids would be drawn at random");
@@ -39,11 +22,19 @@ Bpe::Bpe(const JsonValue& model, TableLimit& limit) {
   }
   fuses_unknown_ = model.boolean("fuse_unk").value_or(false);
   ignores_merges_ = model.boolean("ignore_merges").value_or(false);
-  vocabulary_ = read_vocabulary(model, limit);
-  index_.build(vocabulary_, limit);
+  vocabulary_ = read_vocabulary(lists, limit);
+  if (const auto twice = index_.build(vocabulary_, limit)) {
+    lists.fail(TokenizerLists::List::tokens, *twice, {},
+               "is " + in_quotes(vocabulary_.tokens()[*twice]) + ", which is there twice");
+  }
   fallback_.read(model, [this](std::string_view token) { return find(token); });
   read_unknown(model);
-  read_merges(model, limit);
+  if (lists.merges_by_scores()) {
+    find_merges(lists, limit);
+  } else {
+    read_merges(lists, limit);
+  }
+  merges_.build();
 }
 
 void Bpe::read_unknown(const JsonValue& model) {
@@ -59,29 +50,36 @@ void Bpe::read_unknown(const JsonValue& model) {
   }
 }
 
-void Bpe::read_merges(const JsonValue& model, TableLimit& limit) {
-  const auto merges = model.array("merges");
-  if (!merges) model.fail("merges", "is missing, expected pairs of tokens");
-  const std::size_t count = merges->elements().size();
+void Bpe::read_merges(const TokenizerLists& lists, TableLimit& limit) {
+  using List = TokenizerLists::List;
+  const std::size_t count = lists.count_merges();
   limit.take(MergeTable::memory_of(count));
   merges_.reserve(count);
   std::string together;
-  for (const JsonValue& merge : merges->elements()) {
-    if (merge.as_string() && merge.as_string()->starts_with("#version")) continue;
-    const auto [left, right] = pair_of(merge);
+  lists.for_each_merge([&](std::size_t number, std::string_view left, std::string_view right) {
+    const auto fail = [&](const std::string& message) { lists.fail(List::merges, number, {}, message); };
     const std::uint32_t first = find(left), second = find(right);
-    if (first == kNone) merge.fail("has " + in_quotes(left) + ", which vocab lacks");
-    if (second == kNone) merge.fail("has " + in_quotes(right) + ", which vocab lacks");
-    if (right.size() < prefix_.size()) merge.fail("has " + in_quotes(right) + " without the prefix of subwords");
+    if (first == kNone) fail("has " + in_quotes(left) + ", which vocab lacks");
+    if (second == kNone) fail("has " + in_quotes(right) + ", which vocab lacks");
+    if (right.size() < prefix_.size()) fail("has " + in_quotes(right) + " without the prefix of subwords");
     together.assign(left).append(right, prefix_.size());
     const std::uint32_t id = find(together);
-    if (id == kNone) merge.fail("makes " + in_quotes(together) + ", which vocab lacks");
+    if (id == kNone) fail("makes " + in_quotes(together) + ", which vocab lacks");
     if (merges_.size() == MergeTable::kMostMerges) {
-      model.fail("merges", "has more than " + std::to_string(MergeTable::kMostMerges) + " pairs");
+      lists.fail(List::merges, "has more than " + std::to_string(MergeTable::kMostMerges) + " pairs");
     }
     merges_.add(first, second, id, limit);
-  }
-  merges_.build();
+  });
+}
+
+void Bpe::find_merges(const TokenizerLists& lists, TableLimit& limit) {
+  const ScoreMerges merges(vocabulary_, index_, lists, limit);
+  limit.take(MergeTable::memory_of(merges.size()));
+  merges_.reserve(merges.size());
+  merges.for_each([&](std::uint32_t left, std::uint32_t right, std::uint32_t together) {
+    merges_.add(left, right, together, limit);
+  });
+  limit.give_back(merges.memory());
 }
 
 }  // namespace headlight::text

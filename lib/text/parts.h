@@ -54,7 +54,8 @@ enum class AtCut : std::uint8_t { splits, passes, unknown };
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // A ByteLevel at the end gives pieces as bytes from now on, and not as the characters that it writes them as.
+  // Whether a ByteLevel at its end writes the bytes of pieces as characters; from keep_bytes() on it gives the bytes.
+  [[nodiscard]] virtual bool writes_bytes() const { return false; }
   virtual void keep_bytes() {}
   // `space`: what normalizers make of that of the cut, " " or "\u2581".
   [[nodiscard]] virtual AtCut at_cut(std::string_view space) const = 0;

@@ -5,11 +5,13 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "headlight/models/errors.h"
 #include "text/bpe.h"
 #include "text/cut.h"
 #include "text/decoders.h"
+#include "text/json_lists.h"
 #include "text/normalizers.h"
 #include "text/pair_lengths.h"
 #include "text/pre_tokenizers.h"
@@ -22,21 +24,22 @@ namespace {
 
 using models::in_quotes;
 
-std::unique_ptr<Model> read_model(const JsonValue& document, bool& takes_bytes, TableLimit& limit) {
+std::unique_ptr<Model> read_model(const JsonValue& document, const TokenizerLists& lists, bool& takes_bytes,
+                                  TableLimit& limit) {
   const auto model = document.object("model");
   if (!model) document.fail("model", "is missing");
   std::string type = model->string("type").value_or("");
   // The oldest files do not say.
   if (type.empty()) type = model->contains("merges") ? "BPE" : model->array("vocab") ? "Unigram" : "WordPiece";
   if (type == "BPE") {
-    auto bpe = std::make_unique<Bpe>(*model, limit);
+    auto bpe = std::make_unique<Bpe>(*model, lists, limit);
     takes_bytes = takes_bytes && bpe->take_bytes();
     bpe->prepare(limit);
     return bpe;
   }
   takes_bytes = false;
-  if (type == "Unigram") return std::make_unique<Unigram>(*model, limit);
-  if (type == "WordPiece") return std::make_unique<WordPieces>(*model, limit);
+  if (type == "Unigram") return std::make_unique<Unigram>(*model, lists, limit);
+  if (type == "WordPiece") return std::make_unique<WordPieces>(*model, lists, limit);
   model->fail("type", "is " + in_quotes(type) + ", expected WordPiece, BPE or Unigram");
 }
 
@@ -142,8 +145,14 @@ std::optional<BertRules> bert_rules(const Pipeline& pipeline) {
 
 }  // namespace
 
-Pipeline::Pipeline(const JsonValue& document) {
-  TableLimit limit(document);
+Pipeline::Pipeline(const JsonValue& document) : Pipeline(document, TableLimit(document)) {}
+
+Pipeline::Pipeline(const JsonValue& document, TableLimit limit)
+    : Pipeline(document, JsonLists(document), nullptr, limit) {}
+
+Pipeline::Pipeline(const JsonValue& document, const TokenizerLists& lists, std::unique_ptr<Normalizer> normalizer_,
+                   TableLimit& limit)
+    : normalizer(std::move(normalizer_)) {
   expect_keys(document, {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                          "post_processor", "decoder", "model"});
   if (const auto version = document.string("version"); version && *version != "1.0") {
@@ -156,13 +165,12 @@ Pipeline::Pipeline(const JsonValue& document) {
   };
   // Small parts first: a file of another kind is refused before its vocabulary is read.
   if (const auto found = part("normalizer")) normalizer = read_normalizer(*found, limit);
-  const auto splitter = part("pre_tokenizer");
-  bool takes_bytes = splitter && ends_with_byte_level(*splitter);
-  if (splitter) pre_tokenizer = read_pre_tokenizer(*splitter, limit);
+  if (const auto found = part("pre_tokenizer")) pre_tokenizer = read_pre_tokenizer(*found, limit);
   if (const auto found = part("decoder")) decoder = read_decoder(*found, limit);
-  model = read_model(document, takes_bytes, limit);
+  bool takes_bytes = pre_tokenizer != nullptr && pre_tokenizer->writes_bytes();
+  model = read_model(document, lists, takes_bytes, limit);
   if (takes_bytes) pre_tokenizer->keep_bytes();
-  added.emplace(document, *model, normalizer.get(), limit);
+  added.emplace(lists, *model, normalizer.get(), limit);
   if (const auto found = part("post_processor")) {
     processor = read_post_processor(*found, [this](std::int64_t id) { return token(id).has_value(); });
   }

@@ -13,12 +13,18 @@
 #include "text/bert_words.h"
 #include "text/parts.h"
 #include "text/post_processor.h"
+#include "text/table_limit.h"
+#include "text/tokenizer_lists.h"
 
 namespace headlight::text {
 
 // Its members are made in this order.
 struct Pipeline {
+  // Of a tokenizer.json.
   explicit Pipeline(const JsonValue& document);
+  // Of one whose lists are elsewhere: `document` says all else. `normalizer`: one that it does not say, or null.
+  Pipeline(const JsonValue& document, const TokenizerLists& lists, std::unique_ptr<Normalizer> normalizer,
+           TableLimit& limit);
 
   void append(std::string_view text, Scratch& scratch, std::vector<std::int64_t>& ids) const;
   // The first ids of the text, `most` at least where there are so many, in time and memory that do not grow with what
@@ -37,7 +43,7 @@ struct Pipeline {
     return found ? found : model->token(id);
   }
 
-  std::unique_ptr<Normalizer> normalizer;
+  std::unique_ptr<Normalizer> normalizer{};
   std::unique_ptr<PreTokenizer> pre_tokenizer;
   std::unique_ptr<Model> model;
   std::optional<AddedVocabulary> added;
@@ -46,6 +52,9 @@ struct Pipeline {
   // Where normalizer and pre_tokenizer are BERT's, and nothing lies between them, split_words() does their work.
   std::optional<BertRules> bert{};
   bool splits_at_cuts = false;
+
+ private:
+  Pipeline(const JsonValue& document, TableLimit limit);
 };
 
 }  // namespace headlight::text

@@ -60,6 +60,7 @@ class ByteLevelSplitter final : public PreTokenizer {
     prefixes_ = needed_boolean(part, "add_prefix_space");
     if (part.boolean("use_regex").value_or(true)) expression_.emplace(kByteLevelPattern, limit);
   }
+  [[nodiscard]] bool writes_bytes() const override { return !keeps_bytes_; }
   void keep_bytes() override { keeps_bytes_ = true; }
   [[nodiscard]] AtCut at_cut(std::string_view space) const override {
     return expression_ ? at_cut_of(*expression_, space) : AtCut::unknown;
@@ -224,6 +225,7 @@ class SequenceSplitter final : public PreTokenizer {
     }
     add_rules();
   }
+  [[nodiscard]] bool writes_bytes() const override { return !parts_.empty() && parts_.back()->writes_bytes(); }
   void keep_bytes() override {
     if (!parts_.empty()) parts_.back()->keep_bytes();
   }
@@ -298,15 +300,6 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, TableLim
     return std::make_unique<BertSplitter>();
   }
   part.fail("type", "is " + models::in_quotes(type) + ", no pre-tokenizer that is known");
-}
-
-bool ends_with_byte_level(const JsonValue& part) {
-  if (part.string("type") == "ByteLevel") return true;
-  const auto parts = part.array("pretokenizers");
-  if (!parts) return false;
-  std::optional<JsonValue> last;
-  for (JsonValue one : parts->elements()) last = std::move(one);
-  return last && ends_with_byte_level(*last);
 }
 
 }  // namespace headlight::text

@@ -19,7 +19,5 @@ class BertSplitter final : public PreTokenizer {
 // `part` of the file: an object with the type BertPreTokenizer, ByteLevel, Metaspace, Digits, Punctuation, Split,
 // Whitespace, WhitespaceSplit or Sequence. Refuses others.
 [[nodiscard]] std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonValue& part, TableLimit& limit);
-// Whether there is a ByteLevel at the end.
-[[nodiscard]] bool ends_with_byte_level(const JsonValue& part);
 
 }  // namespace headlight::text

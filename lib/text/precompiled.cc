@@ -23,13 +23,13 @@ int digit_of(char letter) {
 }
 
 // At most.
-std::size_t bytes_in(std::string_view base64) { return base64.size() / 4 * 3 + 3; }
+std::size_t most_bytes_in(std::string_view base64) { return base64.size() / 4 * 3 + 3; }
 
 // Base64, with or without the padding.
 std::string bytes_of(std::string_view text, const JsonValue& part) {
   while (text.ends_with('=')) text.remove_suffix(1);
   std::string bytes;
-  bytes.reserve(bytes_in(text));
+  bytes.reserve(most_bytes_in(text));
   std::uint32_t bits = 0;
   int count = 0;
   for (const char letter : text) {
@@ -76,24 +76,31 @@ std::size_t end_of_cluster(std::string_view text, std::size_t begin) {
 
 }  // namespace
 
-Precompiled::Precompiled(const JsonValue& part, TableLimit& limit) {
+std::string Precompiled::bytes_in(const JsonValue& part, TableLimit& limit) {
   expect_keys(part, {"precompiled_charsmap"});
   const auto written = part.find("precompiled_charsmap");
   const auto text = written ? written->as_string() : std::nullopt;
   if (!text) part.fail("precompiled_charsmap", "is missing, expected a text");
-  limit.take(2 * bytes_in(*text) + kKindsEnd);
-  const std::string bytes = bytes_of(*text, part);
+  limit.take(most_bytes_in(*text));
+  return bytes_of(*text, part);
+}
+
+Precompiled::Precompiled(const JsonValue& part, TableLimit& limit)
+    : Precompiled(
+          bytes_in(part, limit), [&](const std::string& message) { part.fail("precompiled_charsmap", message); },
+          limit) {}
+
+Precompiled::Precompiled(std::string_view bytes, const Fail& fail, TableLimit& limit) {
+  limit.take(bytes.size() + kKindsEnd);
   const std::size_t size = bytes.size() < 4 ? 0 : word_at(bytes, 0);
-  if (bytes.size() < 4 || size % 4 != 0 || size > bytes.size() - 4) {
-    part.fail("precompiled_charsmap", "has no table of the size that it says");
-  }
+  if (bytes.size() < 4 || size % 4 != 0 || size > bytes.size() - 4) fail("has no table of the size that it says");
   units_.reserve(size / 4);
   for (std::size_t at = 4; at < size + 4; at += 4) units_.push_back(word_at(bytes, at));
   results_.assign(bytes, size + 4);
-  if (first_invalid(results_) != results_.size()) part.fail("precompiled_charsmap", "holds what is not UTF-8");
+  if (first_invalid(results_) != results_.size()) fail("holds what is not UTF-8");
   for (std::size_t begin = 0, end = 0; begin < results_.size(); begin = end + 1) {
     end = std::min(results_.find('\0', begin), results_.size());
-    if (end - begin > kLongestResult) part.fail("precompiled_charsmap", "makes a character too long");
+    if (end - begin > kLongestResult) fail("makes a character too long");
   }
   kinds_.reserve(kKindsEnd);
   for (std::int32_t character = 0; character < kKindsEnd; ++character) kinds_.push_back(kind_of(character));

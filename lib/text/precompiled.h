@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +16,14 @@ namespace headlight::text {
 class Precompiled final : public Normalizer {
  public:
   Precompiled(const JsonValue& part, TableLimit& limit);
+  // Of the table itself; fail(message) throws.
+  using Fail = std::function<void(const std::string& message)>;
+  Precompiled(std::string_view bytes, const Fail& fail, TableLimit& limit);
   void apply(std::string& text, Spare& spare, bool& whole_front) const override;
   [[nodiscard]] bool passes_cuts() const override { return passes_cuts_; }
 
  private:
+  static std::string bytes_in(const JsonValue& part, TableLimit& limit);
   // What the shortest key becomes that `text` begins with.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view text) const;
   void append(std::string_view cluster, std::string& out) const;

@@ -1,6 +1,7 @@
 #include "text/table_limit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "headlight/models/errors.h"
 
@@ -12,10 +13,14 @@ constexpr std::size_t kParts = std::size_t{1} << 18;
 
 }  // namespace
 
-TableLimit::TableLimit(const files::JsonValue& document) : path_(document.path()), file_bytes_(document.file_bytes()) {
+TableLimit::TableLimit(std::string path, std::size_t file_bytes, std::size_t held)
+    : path_(std::move(path)), file_bytes_(file_bytes) {
   const std::size_t all = 2 * file_bytes_ + kBeside - kParts;
-  allowed_ = all - std::min(all, document.memory());
+  allowed_ = all - std::min(all, held);
 }
+
+TableLimit::TableLimit(const files::JsonValue& document)
+    : TableLimit(document.path(), document.file_bytes(), document.memory()) {}
 
 void TableLimit::take(std::size_t bytes) {
   if (bytes > allowed_ - taken_) {

@@ -21,6 +21,8 @@ class TableLimit {
 
   // Of the tokenizer that a file describes, whose document holds some of it.
   explicit TableLimit(const files::JsonValue& document);
+  // Of one that a file of so many bytes describes, of which so much is held already.
+  TableLimit(std::string path, std::size_t file_bytes, std::size_t held);
   // Refuses nothing.
   TableLimit() = default;
 

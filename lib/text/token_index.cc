@@ -60,12 +60,16 @@ std::uint32_t TokenIndex::tag_of(std::string_view spelling) const noexcept {
   return TokenTable::tag_of({bytes.data(), count});
 }
 
-void TokenIndex::build(const Vocabulary& vocabulary, TableLimit& limit) {
+std::optional<std::uint32_t> TokenIndex::build(const Vocabulary& vocabulary, TableLimit& limit) {
   vocabulary_ = &vocabulary;
   const std::size_t count = vocabulary.tokens().size();
   limit.take(TokenTable::memory_of(count));
   table_.reserve(count);
   fill();
+  if (table_.size() == count) return std::nullopt;
+  std::uint32_t place = 0;  // of the same the last one is found
+  while (find(vocabulary.tokens()[place]) == vocabulary.id_at(place)) ++place;
+  return place;
 }
 
 void TokenIndex::go_by_bytes() {

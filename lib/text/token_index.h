@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "text/table_limit.h"
@@ -16,8 +17,9 @@ class TokenIndex {
  public:
   static constexpr std::uint32_t kNone = TokenTable::kNone;
 
-  // `vocabulary` must outlive this, and is not moved.
-  void build(const Vocabulary& vocabulary, TableLimit& limit);
+  // `vocabulary` must outlive this, and is not moved. The place of a token that stands at another one, too, if there is
+  // one.
+  [[nodiscard]] std::optional<std::uint32_t> build(const Vocabulary& vocabulary, TableLimit& limit);
   // After build(): find_bytes() and find() work from now on, and find_joined() does not.
   void go_by_bytes();
 

@@ -21,6 +21,7 @@ class TokenTable {
 
   void reserve(std::size_t tokens) { entries_.reserve(tokens); }
   void clear() noexcept { entries_.clear(); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   void add(std::uint32_t tag, std::uint32_t place) { entries_.push_back({tag, place}); }
   // After the last add(). compare(a, b): below, at or above 0 as the token at place a stands before, is, or stands
   // behind that at place b. Of tokens that are the same the last place counts.

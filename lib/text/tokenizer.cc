@@ -42,7 +42,7 @@ std::int64_t room_for_texts(std::int64_t max_length, std::int64_t around) {
 }  // namespace
 
 struct Tokenizer::State : Pipeline {
-  using Pipeline::Pipeline;
+  explicit State(Pipeline parts) : Pipeline(std::move(parts)) {}
 
   // Calls take(scratch), which is that of this call alone.
   template <class Take>
@@ -64,12 +64,12 @@ Tokenizer Tokenizer::read(const std::string& path) {
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, std::string_view source) {
-  return Tokenizer(std::make_shared<const State>(JsonValue::parse_object(std::string(source), std::string(json))));
+  return parse(JsonValue::parse_object(std::string(source), std::string(json)));
 }
 
-Tokenizer Tokenizer::parse(const files::JsonValue& document) {
-  return Tokenizer(std::make_shared<const State>(document));
-}
+Tokenizer Tokenizer::parse(const files::JsonValue& document) { return of(Pipeline(document)); }
+
+Tokenizer Tokenizer::of(Pipeline parts) { return Tokenizer(std::make_shared<const State>(std::move(parts))); }
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   check_text(text, "text");

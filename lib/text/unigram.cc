@@ -15,35 +15,27 @@ constexpr double kUnknownPenalty = 10.0;
 constexpr double kLargestScore = 1e100;
 constexpr double kUnreached = -std::numeric_limits<double>::infinity();
 
-double score_of(const JsonValue& entry, const std::vector<JsonValue>& parts) {
-  const auto score = parts.size() == 2 && parts[0].as_string() ? parts[1].as_number() : std::nullopt;
-  if (!score || !(std::abs(*score) <= kLargestScore)) entry.fail("is no token with its score");
-  return *score;
-}
-
 }  // namespace
 
-Unigram::Unigram(const JsonValue& model, TableLimit& limit) {
+Unigram::Unigram(const JsonValue& model, const TokenizerLists& lists, TableLimit& limit) {
   expect_keys(model, {"vocab", "unk_id", "byte_fallback"});
-  const auto tokens = model.array("vocab");
-  if (!tokens) model.fail("vocab", "is missing, expected tokens and their scores");
   std::size_t count = 0, bytes = 0;
-  for (const JsonValue& entry : tokens->elements()) {
-    const std::vector<JsonValue> parts = entry.few_elements(2);
-    static_cast<void>(score_of(entry, parts));
+  double lowest = std::numeric_limits<double>::infinity();
+  lists.for_each_score([&](std::size_t number, std::string_view token, double score) {
+    if (!(std::abs(score) <= kLargestScore)) {
+      lists.fail(TokenizerLists::List::tokens, number, {}, "is no token with its score");
+    }
     ++count;
-    bytes += parts[0].as_string()->size();
-  }
+    bytes += token.size();
+    lowest = std::min(lowest, score);
+  });
   limit.take(count * sizeof scores_[0]);
   scores_.reserve(count);
   vocabulary_.reserve(count, bytes, limit);
-  double lowest = std::numeric_limits<double>::infinity();
-  for (const JsonValue& entry : tokens->elements()) {
-    const std::vector<JsonValue> parts = entry.few_elements(2);
-    scores_.push_back(score_of(entry, parts));
-    lowest = std::min(lowest, scores_.back());
-    vocabulary_.add(*parts[0].as_string(), static_cast<std::int64_t>(scores_.size()) - 1, entry, limit);
-  }
+  lists.for_each_score([&](std::size_t number, std::string_view token, double score) {
+    scores_.push_back(score);
+    vocabulary_.add(lists, number, token, static_cast<std::int64_t>(number), limit);
+  });
   static_cast<void>(vocabulary_.sort(limit));  // each has an id of its own
   tokens_.build(vocabulary_.tokens(), limit);
   unknown_score_ = lowest - kUnknownPenalty;

@@ -8,6 +8,7 @@
 #include "text/byte_fallback.h"
 #include "text/parts.h"
 #include "text/table_limit.h"
+#include "text/tokenizer_lists.h"
 #include "text/trie.h"
 #include "text/vocabulary.h"
 
@@ -15,7 +16,8 @@ namespace headlight::text {
 
 class Unigram final : public VocabularyModel {
  public:
-  Unigram(const JsonValue& model, TableLimit& limit);
+  // `model` says all but the tokens.
+  Unigram(const JsonValue& model, const TokenizerLists& lists, TableLimit& limit);
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
   void append_first(std::string_view piece, std::size_t most, Scratch& scratch,

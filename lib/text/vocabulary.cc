@@ -11,19 +11,21 @@ void Vocabulary::reserve(std::size_t tokens, std::size_t bytes, TableLimit& limi
   tokens_.reserve(tokens, bytes);
 }
 
-void Vocabulary::add(std::string_view token, std::int64_t id, const JsonValue& place, TableLimit& limit) {
-  if (id < 0 || id >= kMostIds) place.fail("is no id of 0 to " + std::to_string(kMostIds - 1));
-  if (token.size() > kLongestToken) place.fail("has more than " + std::to_string(kLongestToken) + " bytes");
-  const auto number = static_cast<std::uint32_t>(id);
-  size_ = std::max(size_, number + 1);
-  if (ids_.empty() && number != tokens_.size()) {
+void Vocabulary::add(const TokenizerLists& lists, std::size_t number, std::string_view token, std::int64_t id,
+                     TableLimit& limit) {
+  const auto fail = [&](const std::string& message) { lists.fail(TokenizerLists::List::tokens, number, {}, message); };
+  if (id < 0 || id >= kMostIds) fail("is no id of 0 to " + std::to_string(kMostIds - 1));
+  if (token.size() > kLongestToken) fail("has more than " + std::to_string(kLongestToken) + " bytes");
+  const auto own = static_cast<std::uint32_t>(id);
+  size_ = std::max(size_, own + 1);
+  if (ids_.empty() && own != tokens_.size()) {
     limit.take(sizeof(std::uint32_t) * tokens_.capacity());
     ids_.reserve(tokens_.capacity());
     ids_.resize(tokens_.size());
     std::iota(ids_.begin(), ids_.end(), 0U);
-    ids_.push_back(number);
+    ids_.push_back(own);
   } else if (!ids_.empty()) {
-    ids_.push_back(number);
+    ids_.push_back(own);
   }
   tokens_.add(token);
 }
@@ -56,24 +58,25 @@ std::optional<std::string_view> Vocabulary::token(std::int64_t id) const noexcep
   return ids_[*found] == wanted ? std::optional(tokens_[*found]) : std::nullopt;
 }
 
-Vocabulary read_vocabulary(const JsonValue& model, TableLimit& limit) {
-  const auto tokens = model.object("vocab");
-  if (!tokens) model.fail("vocab", "is missing, expected tokens and their ids");
+Vocabulary read_vocabulary(const TokenizerLists& lists, TableLimit& limit) {
   std::size_t count = 0, bytes = 0;
-  for (const auto& [token, id] : tokens->members()) {
+  lists.for_each_token([&](std::size_t, std::string_view token, std::int64_t) {
     ++count;
     bytes += token.size();
-  }
+  });
   Vocabulary vocabulary;
   vocabulary.reserve(count, bytes, limit);
-  for (const auto& [token, id] : tokens->members()) vocabulary.add(token, id.as_integer().value_or(-1), id, limit);
-  const auto twice = vocabulary.sort(limit);
-  if (!twice) return vocabulary;
-  std::optional<JsonValue> last;
-  for (const auto& [token, id] : tokens->members()) {
-    if (id.as_integer() == *twice) last = id;
+  lists.for_each_token([&](std::size_t number, std::string_view token, std::int64_t id) {
+    vocabulary.add(lists, number, token, id, limit);
+  });
+  if (const auto twice = vocabulary.sort(limit)) {
+    std::size_t last = 0;
+    lists.for_each_token([&](std::size_t number, std::string_view, std::int64_t id) {
+      if (id == *twice) last = number;
+    });
+    lists.fail(TokenizerLists::List::tokens, last, {}, "is " + std::to_string(*twice) + ", the id of another token");
   }
-  last->fail("is " + std::to_string(*twice) + ", the id of another token");
+  return vocabulary;
 }
 
 }  // namespace headlight::text

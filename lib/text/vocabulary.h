@@ -11,6 +11,7 @@
 #include "text/table_limit.h"
 #include "text/token_list.h"
 #include "text/token_table.h"
+#include "text/tokenizer_lists.h"
 
 namespace headlight::text {
 
@@ -19,8 +20,9 @@ class Vocabulary {
  public:
   // Room for so many tokens, which have so many bytes together.
   void reserve(std::size_t tokens, std::size_t bytes, TableLimit& limit);
-  // Refuses an id outside 0 … kMostIds − 1, and a token of more than kLongestToken bytes.
-  void add(std::string_view token, std::int64_t id, const JsonValue& place, TableLimit& limit);
+  // The next token of those lists, by its number there. Refuses an id outside 0 … kMostIds − 1, and a token of more
+  // than kLongestToken bytes.
+  void add(const TokenizerLists& lists, std::size_t number, std::string_view token, std::int64_t id, TableLimit& limit);
   // After the last add(). An id that two tokens have, if there is one.
   [[nodiscard]] std::optional<std::int64_t> sort(TableLimit& limit);
 
@@ -64,7 +66,7 @@ class VocabularyModel : public Model {
   Vocabulary vocabulary_;
 };
 
-// `vocab` of WordPiece and BPE: {"a": 0, …}.
-[[nodiscard]] Vocabulary read_vocabulary(const JsonValue& model, TableLimit& limit);
+// That of WordPiece and BPE, whose tokens have ids.
+[[nodiscard]] Vocabulary read_vocabulary(const TokenizerLists& lists, TableLimit& limit);
 
 }  // namespace headlight::text

@@ -6,9 +6,9 @@
 
 namespace headlight::text {
 
-WordPieces::WordPieces(const JsonValue& model, TableLimit& limit) {
+WordPieces::WordPieces(const JsonValue& model, const TokenizerLists& lists, TableLimit& limit) {
   expect_keys(model, {"unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
-  vocabulary_ = read_vocabulary(model, limit);
+  vocabulary_ = read_vocabulary(lists, limit);
   const std::string unknown = needed_string(model, "unk_token");
   const std::string prefix = needed_string(model, "continuing_subword_prefix");
   const std::int64_t longest = model.integer("max_input_chars_per_word").value_or(-1);

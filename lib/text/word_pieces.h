@@ -11,6 +11,7 @@
 #include "text/parts.h"
 #include "text/table_limit.h"
 #include "text/token_list.h"
+#include "text/tokenizer_lists.h"
 #include "text/trie.h"
 #include "text/vocabulary.h"
 
@@ -33,7 +34,7 @@ class PieceTrie {
 
 class WordPieces final : public VocabularyModel {
  public:
-  WordPieces(const JsonValue& model, TableLimit& limit);
+  WordPieces(const JsonValue& model, const TokenizerLists& lists, TableLimit& limit);
 
   void append(std::string_view piece, Scratch& scratch, std::vector<std::int64_t>& ids) const override;
   // Characters that a word has at most.

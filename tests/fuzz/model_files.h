@@ -76,12 +76,11 @@ inline void load_sound(const models::Family& family) {
   must(models::load("sound", files).options().model_type == family.model_type, "a sound folder");
 }
 
-// Loading takes no more memory than so many times the files, of which a GGUF file describes a tokenizer.json that may
-// be far longer, and what the sound weights' network, an engine's scratch memory and the
-// tables of a tokenizer take; and the specification of as many blocks as there are tensors, which is made before
-// anybody looks whether those are the ones.
+// Loading takes no more memory than twice the files, and what the sound weights' network, an engine's scratch memory
+// and the tables of a tokenizer take; and the specification of as many blocks as there are tensors, which is made
+// before anybody looks whether those are the ones.
 inline models::TextEncoder load_within(const std::vector<models::FileInMemory>& files) {
-  constexpr std::size_t kTimes = 16, kOfBlock = std::size_t{1} << 14, kOfTensor = 24;
+  constexpr std::size_t kTimes = 2, kOfBlock = std::size_t{1} << 14, kOfTensor = 24;
   constexpr std::size_t kBeside = (std::size_t{1} << 20) + text::TableLimit::kBeside;
   std::size_t bytes = 0;
   for (const models::FileInMemory& file : files) bytes += file.bytes.size();

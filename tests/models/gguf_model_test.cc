@@ -23,7 +23,6 @@
 #include "headlight/storage_types.h"
 #include "models/families/family.h"
 #include "models/families/family_weights.h"
-#include "models/gguf_merges.h"
 #include "models/gguf_metadata.h"
 #include "models/gguf_tokenizer.h"
 #include "models/scratch_folder.h"
@@ -259,21 +258,58 @@ TEST(GgufModels, NormalisersAreThoseOfTheirKeys) {
   EXPECT_EQ(ids("qwen3", "e\u0301", composed), ids("qwen3", "\u00E9", composed));
 }
 
+// A GGUF file of a tokenizer with scores alone.
+std::string scored(const std::vector<std::string>& tokens, const std::vector<float>& scores) {
+  GgufWriter writer("llama");
+  writer.text("tokenizer.ggml.model", "llama");
+  writer.texts("tokenizer.ggml.tokens", tokens);
+  writer.numbers("tokenizer.ggml.scores", scores);
+  return writer.file();
+}
+
 // Pairs in the order of generate_merges() of Transformers' convert_slow_tokenizer.py.
 TEST(GgufModels, TokensWithScoresBecomeMerges) {
-  const std::vector<std::string_view> tokens{"<unk>", "a", "b", "é", "ab", "ba", "aba", "éa", "abab", "bab"};
+  const std::string bytes =
+      scored({"<unk>", "a", "b", "é", "ab", "ba", "aba", "éa", "abab", "bab"}, {0, -1, -2, -3, -4, -5, -6, -4, -6, -6});
+  const GgufFile file("f", std::as_bytes(std::span(bytes)));
+  const json text = json::parse(gguf_tokenizer_text(GgufMetadata(file), INT64_MAX));
   EXPECT_EQ(
-      merges_text(tokens, {0, -1, -2, -3, -4, -5, -6, -4, -6, -6}),
+      text.at("model").at("merges").dump(),
       R"([["a","b"],["é","a"],["b","a"],["aba","b"],["ab","ab"],["ab","a"],["ba","b"],["a","bab"],["a","ba"],["b","ab"]])");
 }
 
-// Every split of a long token, of which there would be more than a tokenizer.json may have.
-TEST(GgufModels, FULL_MoreMergesThanAFileMayHaveAreRefused) {
+// Every split of a long token: of a file that has room for their tables.
+TEST(GgufModels, FULL_MoreMergesThanThereMayBeAreRefused) {
   std::vector<std::string> many;
-  for (std::size_t length = 1; length <= 1024; ++length) {
-    for (const char* const end : {"", "b", "c", "d", "e", "f"}) many.push_back(std::string(length, 'a') + end);
+  for (std::size_t length = 1; length <= 1023; ++length) {
+    for (const char* const end : {"", "b", "c", "d", "e", "f", "g", "h", "i"}) {
+      many.push_back(std::string(length, 'a') + end);
+    }
   }
-  EXPECT_EQ(merges_text({many.begin(), many.end()}, std::vector<double>(many.size())), std::nullopt);
+  for (const char* const end : {"b", "c", "d", "e", "f", "g", "h", "i"}) many.emplace_back(end);
+  const std::string bytes = scored(many, std::vector<float>(many.size())) + std::string(std::size_t{96} << 20, '\0');
+  const GgufFile file("f", std::as_bytes(std::span(bytes)));
+  const auto read = [&] { static_cast<void>(read_gguf_tokenizer(GgufMetadata(file), INT64_MAX)); };
+  EXPECT_TRUE(contains(file_error(read), "f: tokenizer.ggml.tokens has too many tokens that are made of two others"));
+}
+
+TEST(GgufModels, TokensAreRefusedByTheirPlace) {
+  const auto refused = [](const std::vector<std::string>& tokens) {
+    const std::string bytes = scored(tokens, std::vector<float>(tokens.size()));
+    const GgufFile file("f", std::as_bytes(std::span(bytes)));
+    return file_error([&] { static_cast<void>(read_gguf_tokenizer(GgufMetadata(file), INT64_MAX)); });
+  };
+  EXPECT_TRUE(contains(refused({"a", "b", "a"}), "f: tokenizer.ggml.tokens[0] is 'a', which is there twice"));
+  EXPECT_TRUE(contains(refused({"a", "\xFF"}), "f: tokenizer.ggml.tokens[1] is '\\xff', expected UTF-8"));
+  GgufWriter writer("qwen3");
+  writer.text("tokenizer.ggml.model", "gpt2");
+  writer.text("tokenizer.ggml.pre", "gpt-2");
+  writer.texts("tokenizer.ggml.tokens", {"a", "b"});
+  writer.texts("tokenizer.ggml.merges", {"a", "a b"});
+  const std::string bytes = writer.file();
+  const GgufFile file("f", std::as_bytes(std::span(bytes)));
+  EXPECT_TRUE(contains(file_error([&] { static_cast<void>(read_gguf_tokenizer(GgufMetadata(file), INT64_MAX)); }),
+                       "f: tokenizer.ggml.merges[0] is 'a', expected two tokens"));
 }
 
 // Keys of a writer that has them already are refused by the format; so these models are written anew.

@@ -62,6 +62,7 @@ class HEADLIGHT_API GgufValue {
   [[nodiscard]] std::optional<std::vector<std::string_view>> strings() const;
 
  private:
+  friend class GgufArray;
   friend class GgufHeader;
   explicit GgufValue(const std::byte* at) noexcept : at_(at) {}
 
@@ -118,6 +119,8 @@ class HEADLIGHT_API GgufFile {
 
   // As the constructor was told.
   [[nodiscard]] const std::string& path() const noexcept;
+  // Bytes of the file, or of all that are read as one.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
   // In ascending order of keys and of names; valid as long as this object.
   [[nodiscard]] std::span<const GgufEntry> metadata() const noexcept;
   [[nodiscard]] const GgufValue* find_value(std::string_view key) const noexcept;

@@ -17,6 +17,7 @@ class JsonValue;
 
 namespace headlight::text {
 
+struct Pipeline;
 struct Scratch;
 
 // Of encode(): whether the post-processor's tokens, such as <s>, stand around the text. Of decode(): whether special
@@ -55,6 +56,8 @@ class HEADLIGHT_API Tokenizer {
   [[nodiscard]] static Tokenizer parse(std::string_view json, std::string_view source = "tokenizer.json");
   // Internal: of a document that has been read.
   [[nodiscard]] static Tokenizer parse(const files::JsonValue& document);
+  // Internal: of parts that have been made.
+  [[nodiscard]] static Tokenizer of(Pipeline parts);
 
   // The ids of a text, and of two texts as one sequence. Throw std::invalid_argument where a text is not UTF-8, naming
   // the byte, or has 2³¹ bytes or more.

@@ -1,0 +1,21 @@
+// How byte-level tokenizers of GGUF files split texts, by tokenizer.ggml.pre.
+#pragma once
+
+#include <string_view>
+
+#include "models/gguf_metadata.h"
+
+namespace headlight::models {
+
+struct GgufSplitting {
+  std::string_view name;   // in tokenizer.ggml.pre
+  std::string_view parts;  // pre_tokenizer of tokenizer.json
+  bool composes = false;   // NFC before it
+  bool ignores_merges = false;
+  bool mask_takes_space = false;
+};
+
+// That of the file; refuses a name that is not known.
+[[nodiscard]] const GgufSplitting& gguf_splitting(const GgufMetadata& metadata);
+
+}  // namespace headlight::models
