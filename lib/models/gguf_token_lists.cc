@@ -83,9 +83,10 @@ void GgufTokenLists::for_each_added(const TakeAdded& take) const {
   }
 }
 
-void GgufTokenLists::fail(List list, std::size_t number, std::string_view, const std::string& message) const {
-  const std::string key(list == List::merges ? kGgufMerges : kGgufTokens);
-  tokens_.metadata().fail(key + "[" + std::to_string(number) + "]", message);
+void GgufTokenLists::fail(List list, std::size_t number, std::string_view key, const std::string& message) const {
+  std::string place(list == List::merges ? kGgufMerges : kGgufTokens);
+  place.append("[").append(std::to_string(number)).append("]").append(key.empty() ? "" : ".").append(key);
+  tokens_.metadata().fail(place, message);
 }
 
 void GgufTokenLists::fail(List list, const std::string& message) const {

@@ -26,7 +26,11 @@
 #include "models/gguf_metadata.h"
 #include "models/gguf_tokenizer.h"
 #include "models/scratch_folder.h"
+#include "models/text_tokenizer.h"
 #include "support/compare.h"
+#include "text/byte_characters.h"
+#include "text/scratch.h"
+#include "text/utf8.h"
 
 namespace headlight::models::gguf_model_test {
 
@@ -258,6 +262,43 @@ TEST(GgufModels, NormalisersAreThoseOfTheirKeys) {
   EXPECT_EQ(ids("qwen3", "e\u0301", composed), ids("qwen3", "\u00E9", composed));
 }
 
+// How many tokens digits become, and letters of both cases, by the pattern of a name.
+TEST(GgufModels, TextsAreSplitAsTheirNameSays) {
+  struct Split {
+    const char* name;
+    std::size_t digits, cases, lines;
+  };
+  constexpr Split kSplits[] = {{"gpt-2", 1, 1, 3},        {"trillion", 1, 1, 3},         {"smollm", 4, 1, 3},
+                               {"minerva-7b", 4, 1, 3},   {"llama-bpe", 2, 1, 2},        {"falcon3", 2, 1, 2},
+                               {"jina-v5-nano", 2, 1, 2}, {"smaug-bpe", 2, 1, 2},        {"glm4", 2, 1, 2},
+                               {"qwen2", 4, 1, 2},        {"deepseek-r1-qwen", 4, 1, 2}, {"tekken", 4, 2, 2},
+                               {"gpt-4o", 2, 2, 2},       {"llama4", 2, 2, 2},           {"seed-coder", 4, 1, 3}};
+  for (const Split& split : kSplits) {
+    SCOPED_TRACE(split.name);
+    GgufWriter writer("llama");
+    writer.text("tokenizer.ggml.model", "gpt2");
+    writer.text("tokenizer.ggml.pre", split.name);
+    std::vector<std::string> tokens;
+    for (const char32_t character : text::kByteCharacters) text::append_utf8(tokens.emplace_back(), character);
+    const std::string line = tokens['\n'];
+    tokens.insert(tokens.end(), {"11", "111", "1111", "aB", "!" + line, "a!" + line});
+    writer.texts("tokenizer.ggml.tokens", tokens);
+    writer.texts("tokenizer.ggml.merges", {"1 1", "11 1", "11 11", "a B", "! " + line});
+    const std::string bytes = writer.file();
+    const GgufFile file("f", std::as_bytes(std::span(bytes)));
+    const auto tokenizer = read_gguf_tokenizer(GgufMetadata(file), INT64_MAX);
+    text::Scratch scratch;
+    const auto count = [&](const char* words) {
+      std::vector<std::int64_t> ids;
+      tokenizer->append(words, 100, scratch, ids);
+      return ids.size();
+    };
+    EXPECT_EQ(count("1111"), split.digits);
+    EXPECT_EQ(count("aB"), split.cases);
+    EXPECT_EQ(count("a!\n"), split.lines);
+  }
+}
+
 // A GGUF file of a tokenizer with scores alone.
 std::string scored(const std::vector<std::string>& tokens, const std::vector<float>& scores) {
   GgufWriter writer("llama");
@@ -324,7 +365,7 @@ TEST(GgufModels, OtherTokenizersAreRefusedByTheirNames) {
     return file_error([&] { static_cast<void>(load(scratch.write("refused.gguf", file.file()))); });
   };
   EXPECT_TRUE(contains(with("rwkv", ""), "tokenizer.ggml.model is 'rwkv', expected bert, gpt2, llama or t5"));
-  EXPECT_TRUE(contains(with("gpt2", "tekken"), "tokenizer.ggml.pre is 'tekken', expected one of gpt-2"));
+  EXPECT_TRUE(contains(with("gpt2", "viking"), "tokenizer.ggml.pre is 'viking', expected one of gpt-2"));
   EXPECT_TRUE(contains(with("gpt2", ""), "tokenizer.ggml.pre is 'default'"));
   EXPECT_TRUE(contains(with("llama", ""), "tokenizer.ggml.scores is missing"));
   EXPECT_TRUE(contains(with("t5", ""), "tokenizer.ggml.scores is missing"));
