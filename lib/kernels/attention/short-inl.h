@@ -264,12 +264,22 @@ void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, 
   block_values<typename Numbers::Values>(block, {});
 }
 
+// Asks for where each row of values begins: the rows lie apart, and what would read them waits behind the weights.
+template <class Numbers>
+HEADLIGHT_INLINE void ask_for_values(const kernels::AttentionShort& head) {
+  const auto value = Numbers::values(head.keys, 0);
+  for (std::int64_t j = 0; j < head.keys.count; j += Numbers::kKeys) {
+    __builtin_prefetch(value.data + j / Numbers::kKeys * value.stride);
+  }
+}
+
 template <class Numbers, int kVectors>
 void attend_short_rows(const kernels::AttentionShort& head) {
   constexpr int kWidth = kVectors * kLanes;
   float scores[kShortKeys * kWidth];
   turn_rows<kVectors>(head.query.data, head.query.stride, head.query.count, head.query.head_dim, head.columns);
   score_keys<typename Numbers::Keys, kVectors>(head, scores);
+  ask_for_values<Numbers>(head);
   float inverse[kWidth];
   bool any_empty = false;
   for (int r = 0; r < kWidth; r += kLanes) {
