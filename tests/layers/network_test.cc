@@ -120,19 +120,34 @@ TEST_P(NetworkTest, GivesTheSameBitsInPieces) {
   }
 }
 
+// For sequences of so many tokens at most.
+NetworkSpec draw_network_for(Random& random, std::int64_t tokens) {
+  NetworkSpec spec = draw_network(random);
+  if (spec.embedding.positions > 0) spec.embedding.positions = tokens;
+  return spec;
+}
+
+// Whatever sequences the tokens are.
 TEST_P(NetworkTest, AllocatesNothingOnceReserved) {
-  Engine engine(options(2));
   Random random(4);
   for (std::int64_t n = 0; n < 20; ++n) {
-    Network network(draw_network(random));
+    Engine engine(options(2));
+    wait_for_workers(engine);
+    Network network(draw_network_for(random, 500));
     randomize(network, random);
     network.set_precision(n % 2 == 0 ? NumberType::float32 : NumberType::bfloat16);
-    const Tokens tokens(random, 20, {40, 3});
-    Tensor<float, 2> hidden({tokens.count(), network.spec().width});
-    network.reserve(engine, tokens.count());
-    const AllocationCounter counter;
-    network.forward(engine, tokens.input(), hidden.view());
-    EXPECT_EQ(counter.count(), 0) << "specification " << n;
+    for (const std::vector<std::int64_t>& lengths :
+         {std::vector<std::int64_t>{40, 3}, std::vector<std::int64_t>(40, 29), {1, 500, 20, 333, 0, 306}}) {
+      const Tokens tokens(random, 20, lengths);
+      Tensor<float, 2> hidden({tokens.count(), network.spec().width});
+      network.reserve(engine, tokens.count());
+      const std::size_t reserved = engine.scratch_bytes();
+      EXPECT_GE(reserved, network.workspace_bytes(engine, tokens.count()));
+      const AllocationCounter counter;
+      network.forward(engine, tokens.input(), hidden.view());
+      EXPECT_EQ(counter.count(), 0) << "specification " << n;
+      EXPECT_EQ(engine.scratch_bytes(), reserved) << "specification " << n;
+    }
   }
 }
 

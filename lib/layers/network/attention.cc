@@ -96,6 +96,17 @@ void AnglesOperation::forward(const GraphCall& call, const RowRange& rows) const
 
 void AnglesOperation::backward(const GraphCall&, const RowRange&) {}
 
+// Of sequences that have rows.
+std::size_t AnglesOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
+  return ops::lengths_bytes(spec_, shape.rows()) + ops::frequencies_bytes(engine, output().columns);
+}
+
+void AnglesOperation::reserve(Engine& engine, const BatchShape& shape) const {
+  const std::size_t sizes[] = {ops::lengths_bytes(spec_, shape.rows()),
+                               ops::frequencies_bytes(engine, output().columns)};
+  runtime::reserve_scratch(engine, sizes, 2, "rotary_angles");
+}
+
 HeadRowsOptions HeadsOperation::options(const GraphCall& call, const Heads& heads, const RowRange& rows) const {
   HeadRowsOptions made;
   made.rotation = {call.floats(input(1), rows), pairing_};

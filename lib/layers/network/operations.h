@@ -185,6 +185,8 @@ class AnglesOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
+  void reserve(Engine& engine, const BatchShape& shape) const override;
 
  private:
   RotarySpec spec_;

@@ -148,6 +148,12 @@ void fill_rows(const RotarySpec& spec, std::int64_t head_dim, std::span<const st
   }
 }
 
+// From those of one worker to the next one's: whole cache lines.
+constexpr std::int64_t frequencies_of_worker(std::int64_t pairs) noexcept { return round_up(pairs, 16); }
+std::size_t bytes_of_frequencies(int workers, std::int64_t pairs) noexcept {
+  return static_cast<std::size_t>(workers * frequencies_of_worker(pairs)) * sizeof(double);
+}
+
 }  // namespace
 
 std::int64_t rotary_columns(const RotarySpec& spec, std::int64_t head_dim) noexcept {
@@ -158,18 +164,25 @@ void rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim
                    std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
                    View<float, 2> cosines_and_sines) {
   check(spec, head_dim, positions, offsets, cosines_and_sines);
-  const bool asks = ops::angles_ask_for_lengths(spec);
-  runtime::ScratchLayout layout;
-  const auto lengths = layout.add<std::int64_t>(asks ? offsets.size() - 1 : 0);
-  const runtime::Scratch scratch(engine, layout.bytes(), kRotaryAnglesName);
-  if (asks) ops::find_sequence_lengths(positions, offsets, lengths.in(scratch.data()));
-  ops::fill_rotary_angles(engine, spec, head_dim, positions, offsets, lengths.in(scratch.data()), cosines_and_sines);
+  const runtime::Scratch scratch(engine, ops::lengths_bytes(spec, static_cast<std::int64_t>(offsets.size()) - 1),
+                                 kRotaryAnglesName);
+  auto* const lengths = reinterpret_cast<std::int64_t*>(scratch.data());
+  if (ops::angles_ask_for_lengths(spec)) ops::find_sequence_lengths(positions, offsets, lengths);
+  ops::fill_rotary_angles(engine, spec, head_dim, positions, offsets, lengths, cosines_and_sines);
 }
 
 namespace ops {
 
 bool angles_ask_for_lengths(const RotarySpec& spec) noexcept {
   return spec.scaling.kind == Kind::dynamic || spec.scaling.kind == Kind::longrope;
+}
+
+std::size_t lengths_bytes(const RotarySpec& spec, std::int64_t sequences) noexcept {
+  return angles_ask_for_lengths(spec) ? static_cast<std::size_t>(sequences) * sizeof(std::int64_t) : 0;
+}
+
+std::size_t frequencies_bytes(const Engine& engine, std::int64_t columns) noexcept {
+  return bytes_of_frequencies(engine.threads(), columns / 2);
 }
 
 void find_sequence_lengths(std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
@@ -189,13 +202,12 @@ void fill_rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t hea
   const std::int64_t tasks = divide_up(rows, kRowsTogether);
   const int workers =
       runtime::workers_for(engine, tasks, runtime::costs::kRotaryAngle * static_cast<double>(cosines_and_sines.size()));
-  runtime::ScratchLayout layout;
-  const auto theta = layout.add<double>(workers, round_up(pairs, 16));
-  const runtime::Scratch scratch(engine, layout.bytes(), kRotaryAnglesName);
+  const runtime::Scratch scratch(engine, bytes_of_frequencies(workers, pairs), kRotaryAnglesName);
   runtime::parallel_for(engine, tasks, workers, [&](std::int64_t task, int worker) {
     const std::int64_t first = task * kRowsTogether;
     fill_rows(spec, head_dim, positions, offsets, lengths, cosines_and_sines, first,
-              std::min(rows, first + kRowsTogether), theta.in(scratch.data()) + worker * round_up(pairs, 16));
+              std::min(rows, first + kRowsTogether),
+              reinterpret_cast<double*>(scratch.data()) + worker * frequencies_of_worker(pairs));
   });
 }
 

@@ -2,6 +2,7 @@
 // to know.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -21,5 +22,10 @@ void find_sequence_lengths(std::span<const std::int64_t> positions, std::span<co
 void fill_rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim,
                         std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
                         const std::int64_t* lengths, View<float, 2> cosines_and_sines);
+
+// What fill_rotary_angles() takes from the engine at most, for so many angles' numbers; and lengths of so many
+// sequences.
+[[nodiscard]] std::size_t frequencies_bytes(const Engine& engine, std::int64_t columns) noexcept;
+[[nodiscard]] std::size_t lengths_bytes(const RotarySpec& spec, std::int64_t sequences) noexcept;
 
 }  // namespace headlight::ops
