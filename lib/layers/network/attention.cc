@@ -140,7 +140,7 @@ void HeadsOperation::forward(const GraphCall& call, const RowRange& rows) const 
   prepare(call, key_, of_query, rows);
   const MutableTypedView<2> from = call.at(input(0).part(of_query + of_key, of_key), rows);
   const MutableTypedView<2> value = call.at(output().part(of_query + of_key, of_key), rows);
-  if (value.data != from.data) head_rows(call.engine(), by_heads(from, head_dim_), by_heads(value, head_dim_), {});
+  head_rows(call.engine(), by_heads(from, head_dim_), by_heads(value, head_dim_), {});
 }
 
 void HeadsOperation::prepare_backward(const GraphCall& call, const Heads& heads, std::int64_t first,

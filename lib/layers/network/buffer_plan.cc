@@ -49,14 +49,14 @@ void BufferPlan::find_output_chain(const OperationList& list) {
   }
 }
 
-int BufferPlan::take_buffer(std::int64_t columns, bool is_local, bool is_narrow) {
+int BufferPlan::take_buffer(std::int64_t columns, bool is_local) {
   Buffer* best = nullptr;
   for (Buffer& buffer : buffers_) {
-    if (!buffer.is_free || buffer.is_local != is_local || buffer.is_narrow != is_narrow) continue;
+    if (!buffer.is_free || buffer.is_local != is_local) continue;
     const auto waste = [&](const Buffer& other) { return std::abs(other.columns - columns); };
     if (best == nullptr || waste(buffer) < waste(*best)) best = &buffer;
   }
-  if (best == nullptr) best = &buffers_.emplace_back(Buffer{columns, is_local, false, is_narrow});
+  if (best == nullptr) best = &buffers_.emplace_back(Buffer{columns, is_local, false});
   best->columns = std::max(best->columns, columns);
   best->is_free = false;
   return static_cast<int>(best - buffers_.data());
@@ -67,14 +67,11 @@ void BufferPlan::place_output(const OperationList& list, int number) {
   ValuePlace& place = at(list[number].output().value);
   if (place.is_hidden) return;
   const int taken = list.taken_value(number);
-  if (taken >= 0 && value.handed_on.to_attention) {
-    place.same_as = taken;
-    place.buffer = take_buffer(value.columns, value.is_local, true);
-  } else if (taken >= 0 && !at(taken).is_hidden) {
+  if (taken >= 0 && !at(taken).is_hidden) {
     place.buffer = at(taken).buffer;
     at(taken).gave_buffer = true;
   } else {
-    place.buffer = take_buffer(value.columns, value.is_local, false);
+    place.buffer = take_buffer(value.columns, value.is_local);
   }
 }
 
@@ -99,9 +96,7 @@ BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine,
     const Value& value = list.value(static_cast<int>(number));
     if (values_[number].buffer < 0) continue;
     const auto buffer = static_cast<std::size_t>(values_[number].buffer);
-    const NumberType type = type_of(value, engine);
-    if (buffers_[buffer].is_narrow && type == NumberType::float32) continue;
-    floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type));
+    floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type_of(value, engine)));
   }
   return lay_out(floats, tokens, list.most_rows_at_once(tokens, engine));
 }

@@ -14,7 +14,6 @@ namespace headlight::layers {
 // Where a value lies.
 struct ValuePlace {
   int buffer = -1;
-  int same_as = -1;          // the value whose memory it takes where it is of float32
   bool is_hidden = false;    // it lies where the caller wants the output
   bool gave_buffer = false;  // to the value that was made of it in place
 };
@@ -40,7 +39,6 @@ class BufferPlan {
     std::int64_t columns;
     bool is_local;
     bool is_free;
-    bool is_narrow;         // of values that lie elsewhere where they are of float32
     bool is_apart = false;  // of values that are there outside of runs alone: they share memory with local ones
   };
 
@@ -52,7 +50,7 @@ class BufferPlan {
   void find_output_chain(const OperationList& list);
   void place_output(const OperationList& list, int operation);
   void find_buffers_apart(const OperationList& list);
-  [[nodiscard]] int take_buffer(std::int64_t columns, bool is_local, bool is_narrow);
+  [[nodiscard]] int take_buffer(std::int64_t columns, bool is_local);
   [[nodiscard]] ValuePlace& at(int value) noexcept { return values_[static_cast<std::size_t>(value)]; }
 
   std::vector<ValuePlace> values_;

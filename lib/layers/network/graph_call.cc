@@ -69,34 +69,28 @@ std::byte* GraphCall::kept(int value) const noexcept {
 
 MutableTypedView<2> GraphCall::at(const Slice& slice, const RowRange& rows) const noexcept {
   if (!slice) return {};
-  int number = slice.value;
-  const Value* value = &graph_.value(number);
-  if (value->is_given) {
+  const Value& value = graph_.value(slice.value);
+  if (value.is_given) {
     const View<const float, 2> x = rows_of_samples(input_.x, rows.first, rows.count);
     return some_columns({const_cast<float*>(x.data), x.shape, x.strides}, slice);  // which nobody writes
   }
-  std::byte* const data = training_ != nullptr ? kept(number) : nullptr;
-  const ValuePlace* place = &graph_.buffers().of(number);
-  if (data == nullptr && place->is_hidden) return some_columns(rows_of_samples(y_, rows.first, rows.count), slice);
+  std::byte* const data = training_ != nullptr ? kept(slice.value) : nullptr;
+  const ValuePlace& place = graph_.buffers().of(slice.value);
+  if (data == nullptr && place.is_hidden) return some_columns(rows_of_samples(y_, rows.first, rows.count), slice);
   const NumberType type =
-      training_ != nullptr ? type_in_training(*value, training_->activations) : type_of(*value, engine_);
+      training_ != nullptr ? type_in_training(value, training_->activations) : type_of(value, engine_);
   const auto rows_in = [&](std::byte* first, std::int64_t first_row) -> MutableTypedView<2> {
-    const std::int64_t distance = row_distance(value->columns, type);
+    const std::int64_t distance = row_distance(value.columns, type);
     return {type,
             numbers_behind(first, first_row * distance + slice.first, type),
             {rows.count, slice.columns},
             {distance, 1}};
   };
-  if (data != nullptr) return rows_in(data, plan_->of(number).keeping == Keeping::again ? 0 : rows.first);
-  if (place->same_as >= 0 && type == NumberType::float32) {
-    number = place->same_as;
-    place = &graph_.buffers().of(number);
-    value = &graph_.value(number);
-  }
-  std::byte* const block = graph_.buffers().is_local(place->buffer)   ? memory_.within_runs
-                           : graph_.buffers().is_apart(place->buffer) ? memory_.outside_runs
-                                                                      : memory_.buffers;
-  return rows_in(block + places_.first[static_cast<std::size_t>(place->buffer)], value->is_local ? 0 : rows.first);
+  if (data != nullptr) return rows_in(data, plan_->of(slice.value).keeping == Keeping::again ? 0 : rows.first);
+  std::byte* const block = graph_.buffers().is_local(place.buffer)   ? memory_.within_runs
+                           : graph_.buffers().is_apart(place.buffer) ? memory_.outside_runs
+                                                                     : memory_.buffers;
+  return rows_in(block + places_.first[static_cast<std::size_t>(place.buffer)], value.is_local ? 0 : rows.first);
 }
 
 View<float, 2> GraphCall::floats(const Slice& slice, const RowRange& rows) const noexcept {

@@ -234,8 +234,8 @@ class Operation {
 
   [[nodiscard]] const Slice& output() const noexcept { return output_; }
   [[nodiscard]] std::span<const Slice> inputs() const noexcept { return inputs_; }
-  // The input whose memory the output may take, or −1. It is a whole value. Where types depend on the call, it does so
-  // only where both are of one type. On the way back the input's gradient may take the memory of the output's.
+  // The input whose memory the output may take, or −1. It is a whole value. Where types depend on the call, it does
+  // not. On the way back the input's gradient may take the memory of the output's.
   [[nodiscard]] int overwritten() const noexcept { return overwritten_; }
 
   // Its place among the operations.

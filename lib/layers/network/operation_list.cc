@@ -60,14 +60,6 @@ void OperationList::find_last_uses() {
     }
     value_of(operation.output()).last_use = number;
   }
-  // What takes another's memory keeps it there.
-  for (int number = size() - 1; number >= 0; --number) {
-    const Operation& operation = (*this)[number];
-    const Value& made = value_of(operation.output());
-    if (!made.handed_on.to_attention || operation.overwritten() < 0) continue;
-    Value& taken = value_of(operation.inputs()[static_cast<std::size_t>(operation.overwritten())]);
-    taken.last_use = std::max(taken.last_use, made.last_use);
-  }
 }
 
 // A value that is used only in the run where it is made, unless it can lie where one of whole length does.
@@ -128,7 +120,7 @@ int OperationList::taken_value(int number) const noexcept {
   const Value& made = made_by(number);
   const bool fits = !taken.is_given && slice.first == 0 && slice.columns == taken.columns &&
                     taken.columns == made.columns && taken.is_local == made.is_local;
-  return fits && (made.handed_on.to_attention || taken.last_use == number) ? slice.value : -1;
+  return fits && !made.handed_on.to_attention && taken.last_use == number ? slice.value : -1;
 }
 
 // Operations on some rows at a time read others' values again for the next rows: those are done with behind the last of
