@@ -10,13 +10,12 @@
 #include "layers/rows.h"
 #include "ops/gemm/internal.h"
 #include "ops/gemm/split.h"
-#include "runtime/parallel.h"
 
 namespace headlight::bench {
 namespace {
 
 using layers::GraphCall;
-using layers::OperationRange;
+using layers::Operation;
 using layers::RowRange;
 
 double& time_of(PartTimes& times, BlockPart part) { return times[static_cast<std::size_t>(part)]; }
@@ -50,34 +49,23 @@ TimedNetwork::TimedNetwork(const NetworkSpec& spec) : spec_(layers::checked(spec
 
 template <class Run>
 void TimedNetwork::walk(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const Run& run) const {
-  const layers::OperationList& list = graph_.operations();
-  const layers::BufferPlaces places = graph_.buffers().places(list, engine, hidden.extent(0));
-  const runtime::Scratch throughout(engine, places.throughout, type_name());
-  const layers::GraphInput given = {.tokens = input};
-  GraphCall call(engine, graph_, given, layers::one_sample(hidden), places, nullptr);
-  call.memory().buffers = throughout.data();
-  for (int first = 0; first < list.size();) {
-    const OperationRange* const together = list.run_of(first);
-    int end = together == nullptr ? first + 1 : together->end;
-    while (together == nullptr && end < list.size() && list.run_of(end) == nullptr) ++end;
-    const auto run_all = [&](const RowRange& rows) {
-      for (int number = first; number < end; ++number) run(call, number, rows);
-    };
-    const runtime::Scratch memory(engine, together != nullptr ? places.within_runs : places.outside_runs, type_name());
-    (together != nullptr ? call.memory().within_runs : call.memory().outside_runs) = memory.data();
-    if (together == nullptr) {
-      run_all(call.all_rows());
-    } else {
-      call.for_each_rows(call.all_rows(), list.rows_at_once(call.rows_of_matrix(), engine), run_all);
+  class Runner final : public layers::Graph::Runner {
+   public:
+    explicit Runner(const Run& run) : run_(run) {}
+    void run(const layers::Operation& operation, const GraphCall& call, const RowRange& rows) const override {
+      run_(operation, call, rows);
     }
-    first = end;
-  }
+
+   private:
+    const Run& run_;
+  };
+  graph_.forward(engine, {.tokens = input}, layers::one_sample(hidden), Runner(run));
 }
 
-BlockPart TimedNetwork::part_of(int number) const noexcept {
-  const OperationRange& block = graph_.operations().blocks().front();
-  if (number < block.first || number >= block.end) return BlockPart::outside;
-  const layers::Operation* const operation = &graph_.operations()[number];
+BlockPart TimedNetwork::part_of(const Operation& of) const noexcept {
+  const layers::OperationRange& block = graph_.operations().blocks().front();
+  if (of.number() < block.first || of.number() >= block.end) return BlockPart::outside;
+  const Operation* const operation = &of;
   if (dynamic_cast<const layers::ProductOperation*>(operation) != nullptr) return BlockPart::products;
   if (dynamic_cast<const layers::AttentionOperation*>(operation) != nullptr) return BlockPart::attention;
   if (dynamic_cast<const layers::NormOperation*>(operation) != nullptr) return BlockPart::norms;
@@ -89,10 +77,10 @@ BlockPart TimedNetwork::part_of(int number) const noexcept {
 
 PartTimes TimedNetwork::forward(Engine& engine, const EncoderInput& input, View<float, 2> hidden) const {
   PartTimes times{};
-  walk(engine, input, hidden, [&](const GraphCall& call, int number, const RowRange& rows) {
+  walk(engine, input, hidden, [&](const Operation& operation, const GraphCall& call, const RowRange& rows) {
     const auto start = Clock::now();
-    graph_.operations()[number].forward(call, rows);
-    time_of(times, part_of(number)) += seconds_since(start);
+    operation.forward(call, rows);
+    time_of(times, part_of(operation)) += seconds_since(start);
   });
   return times;
 }
@@ -102,9 +90,8 @@ PartTimes TimedNetwork::forward_within_products(Engine& engine, const EncoderInp
   PartTimes times{};
   std::vector<float> rounded;
   const FeedForwardSpec& spec = spec_.blocks.front().feed_forward;
-  walk(engine, input, hidden, [&](const GraphCall& call, int number, const RowRange& rows) {
-    const layers::Operation& operation = graph_.operations()[number];
-    const BlockPart part = part_of(number);
+  walk(engine, input, hidden, [&](const Operation& operation, const GraphCall& call, const RowRange& rows) {
+    const BlockPart part = part_of(operation);
     const auto start = Clock::now();
     if (part == BlockPart::products) {
       round_rows(engine, precision(), call.at(operation.inputs()[0], rows), rounded);

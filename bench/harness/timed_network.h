@@ -1,6 +1,5 @@
-// A network whose operations are run one by one, with a look at the clock around each. It goes through them as
-// Network::forward() does on its way through the same graph, so that rows are where they are there: what an operation
-// reads has just been written, and what lies in a cache does so here, too.
+// A network with a look at the clock around each of its operations, on the same way through the same graph as
+// Network::forward(): what an operation reads has just been written, and what lies in a cache does so here, too.
 #pragma once
 
 #include <array>
@@ -56,7 +55,7 @@ class TimedNetwork final : public Layer {
   [[nodiscard]] std::string_view type_name() const noexcept override { return "TimedNetwork"; }
   template <class Run>
   void walk(Engine& engine, const EncoderInput& input, View<float, 2> hidden, const Run& run) const;
-  [[nodiscard]] BlockPart part_of(int operation) const noexcept;
+  [[nodiscard]] BlockPart part_of(const layers::Operation& operation) const noexcept;
 
   layers::Graph graph_{"TimedNetwork"};
   NetworkSpec spec_;

@@ -127,6 +127,31 @@ NetworkSpec draw_network_for(Random& random, std::int64_t tokens) {
   return spec;
 }
 
+// So many sequences that they do not go through a block together, of one token and of hundreds; random specifications.
+TEST_P(NetworkTest, GivesTheSameBitsInGroupsOfSequences) {
+  Engine one(options(1)), two(options(2));
+  Random random(8);
+  for (std::int64_t n = 0; n < count<std::int64_t>(12, 4); ++n) {
+    NetworkSpec spec = draw_network_for(random, 400);
+    const std::vector<BlockSpec> drawn = spec.blocks;
+    spec.blocks.insert(spec.blocks.end(), drawn.begin(), drawn.end());
+    Network network(spec);
+    randomize(network, random);
+    network.set_precision(n % 3 == 0 ? NumberType::float32 : n % 3 == 1 ? NumberType::bfloat16 : NumberType::int8);
+    std::vector<std::int64_t> lengths = {random.integer(300, 400), 0, 1};
+    for (int s = 0; s < 20; ++s) lengths.push_back(random.integer(0, 90));
+    lengths.insert(lengths.end(), 300, 1);  // more than are one group
+    const Tokens tokens(random, 20, lengths);
+    const Tensor<float, 2> once = forward(one, network, tokens);
+    EXPECT_TRUE(same_bits(forward(two, network, tokens).view(), once.view())) << "specification " << n;
+    for (const std::size_t s : {0, 2, 3, 4, 11, 22, 23, 300}) {
+      const Tensor<float, 2> alone = forward(one, network, tokens.only(s));
+      const View<const float, 2> rows(once.data() + tokens.offsets[s] * spec.width, alone.shape());
+      EXPECT_TRUE(same_bits(View<const float, 2>(alone.view()), rows)) << "specification " << n << ", sequence " << s;
+    }
+  }
+}
+
 // Whatever sequences the tokens are.
 TEST_P(NetworkTest, AllocatesNothingOnceReserved) {
   Random random(4);

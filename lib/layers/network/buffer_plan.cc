@@ -49,15 +49,16 @@ void BufferPlan::find_output_chain(const OperationList& list) {
   }
 }
 
-int BufferPlan::take_buffer(std::int64_t columns, bool is_local) {
+int BufferPlan::take_buffer(const Value& value) {
   Buffer* best = nullptr;
   for (Buffer& buffer : buffers_) {
-    if (!buffer.is_free || buffer.is_local != is_local) continue;
-    const auto waste = [&](const Buffer& other) { return std::abs(other.columns - columns); };
+    if (!buffer.is_free || buffer.is_local != value.is_local || buffer.is_of_sequences != value.is_of_sequences)
+      continue;
+    const auto waste = [&](const Buffer& other) { return std::abs(other.columns - value.columns); };
     if (best == nullptr || waste(buffer) < waste(*best)) best = &buffer;
   }
-  if (best == nullptr) best = &buffers_.emplace_back(Buffer{columns, is_local, false});
-  best->columns = std::max(best->columns, columns);
+  if (best == nullptr) best = &buffers_.emplace_back(Buffer{value.columns, value.is_local, value.is_of_sequences});
+  best->columns = std::max(best->columns, value.columns);
   best->is_free = false;
   return static_cast<int>(best - buffers_.data());
 }
@@ -71,7 +72,7 @@ void BufferPlan::place_output(const OperationList& list, int number) {
     place.buffer = at(taken).buffer;
     at(taken).gave_buffer = true;
   } else {
-    place.buffer = take_buffer(value.columns, value.is_local);
+    place.buffer = take_buffer(value);
   }
 }
 
@@ -90,7 +91,8 @@ void BufferPlan::find_buffers_apart(const OperationList& list) {
 }
 
 // Floats of a row of each buffer are those that its widest value wants.
-BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine, std::int64_t tokens) const noexcept {
+BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine, std::int64_t tokens,
+                                std::int64_t of_sequences) const noexcept {
   Floats floats{};
   for (std::size_t number = 0; number < values_.size(); ++number) {
     const Value& value = list.value(static_cast<int>(number));
@@ -98,7 +100,7 @@ BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine,
     const auto buffer = static_cast<std::size_t>(values_[number].buffer);
     floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type_of(value, engine)));
   }
-  return lay_out(floats, tokens, list.most_rows_at_once(tokens, engine));
+  return lay_out(floats, {tokens, of_sequences, list.most_rows_at_once(tokens, engine)});
 }
 
 BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& training, NumberType activations,
@@ -111,17 +113,18 @@ BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& t
     std::int64_t& most = floats[static_cast<std::size_t>(values_[number].buffer)];
     most = std::max(most, row_floats(value.columns, type_in_training(value, activations)));
   }
-  return lay_out(floats, tokens, list.rows_at_once(tokens));
+  return lay_out(floats, {tokens, tokens, list.rows_at_once(tokens)});
 }
 
-BufferPlaces BufferPlan::lay_out(const Floats& floats, std::int64_t tokens, std::int64_t at_once) const noexcept {
+BufferPlaces BufferPlan::lay_out(const Floats& floats, const RowCounts& rows) const noexcept {
   BufferPlaces places;
   runtime::ScratchLayout throughout, within_runs, outside_runs;
   for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
     const bool is_local = buffers_[buffer].is_local;
     runtime::ScratchLayout& layout = is_local ? within_runs : buffers_[buffer].is_apart ? outside_runs : throughout;
     places.first[buffer] = layout.bytes();
-    layout.add<float>(is_local ? at_once : tokens, floats[buffer]);
+    const bool is_of_sequences = buffers_[buffer].is_of_sequences;
+    layout.add<float>(is_local ? rows.of_runs : is_of_sequences ? rows.of_sequences : rows.tokens, floats[buffer]);
   }
   places.throughout = throughout.bytes();
   places.within_runs = within_runs.bytes();

@@ -24,8 +24,9 @@ class BufferPlan {
   void make(const OperationList& list, std::string_view name);
 
   [[nodiscard]] const ValuePlace& of(int value) const noexcept { return values_[static_cast<std::size_t>(value)]; }
-  [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine,
-                                    std::int64_t tokens) const noexcept;
+  // So many rows of which go through a block at a time at most.
+  [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine, std::int64_t tokens,
+                                    std::int64_t of_sequences) const noexcept;
   // In training: of what is kept nowhere else.
   [[nodiscard]] HEADLIGHT_INNER_API BufferPlaces places(const OperationList& list, const TrainingPlan& training,
                                                         NumberType activations, std::int64_t tokens) const noexcept;
@@ -38,19 +39,24 @@ class BufferPlan {
   struct Buffer {
     std::int64_t columns;
     bool is_local;
-    bool is_free;
+    bool is_of_sequences;
+    bool is_free = false;
     bool is_apart = false;  // of values that are there outside of runs alone: they share memory with local ones
   };
 
   // `floats` of a row of each.
   using Floats = std::array<std::int64_t, BufferPlaces::kMost>;
-  // Of runs so many rows at once.
-  [[nodiscard]] BufferPlaces lay_out(const Floats& floats, std::int64_t tokens, std::int64_t at_once) const noexcept;
+  struct RowCounts {
+    std::int64_t tokens;
+    std::int64_t of_sequences;
+    std::int64_t of_runs;
+  };
+  [[nodiscard]] BufferPlaces lay_out(const Floats& floats, const RowCounts& rows) const noexcept;
 
   void find_output_chain(const OperationList& list);
   void place_output(const OperationList& list, int operation);
   void find_buffers_apart(const OperationList& list);
-  [[nodiscard]] int take_buffer(std::int64_t columns, bool is_local);
+  [[nodiscard]] int take_buffer(const Value& value);
   [[nodiscard]] ValuePlace& at(int value) noexcept { return values_[static_cast<std::size_t>(value)]; }
 
   std::vector<ValuePlace> values_;

@@ -7,6 +7,19 @@
 
 namespace headlight::layers {
 
+namespace {
+
+// Those of some rows, whose sequences begin there.
+EncoderInput tokens_of(const EncoderInput& all, const RowRange& rows, std::span<const std::int64_t> offsets) {
+  const auto some = [&](std::span<const std::int64_t> list) {
+    return list.empty() ? list
+                        : list.subspan(static_cast<std::size_t>(rows.first), static_cast<std::size_t>(rows.count));
+  };
+  return {some(all.ids), some(all.positions), some(all.token_types), offsets};
+}
+
+}  // namespace
+
 void Graph::finish(std::size_t parts) {
   parts_ = static_cast<std::uint32_t>(parts);
   operations_.finish();
@@ -27,7 +40,7 @@ void Graph::for_each_stretch(const OperationRange& some, Function function) cons
   }
 }
 
-void Graph::run_forward(GraphCall call, const OperationRange& some) const {
+void Graph::run_forward(GraphCall call, const OperationRange& some, const Runner& runner) const {
   const std::int64_t tokens = call.tokens();
   const std::int64_t at_once =
       call.is_training() ? rows_at_once(tokens) : operations_.rows_at_once(call.rows_of_matrix(), call.engine());
@@ -37,7 +50,7 @@ void Graph::run_forward(GraphCall call, const OperationRange& some) const {
     (is_run ? call.memory().within_runs : call.memory().outside_runs) = memory.data();
     const auto run = [&](const OperationRange& together, const RowRange& rows) {
       for (int number = together.first; number < together.end; ++number) {
-        operations_[number].forward(call, rows);
+        runner.run(operations_[number], call, rows);
         runtime::throw_if_stopped(call.engine());  // nor does the next one begin
       }
     };
@@ -56,12 +69,33 @@ void Graph::run_forward(GraphCall call, const OperationRange& some) const {
   });
 }
 
-void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y) const {
-  const BufferPlaces buffers = buffers_.places(operations_, engine, y.extent(0) * y.extent(1));
+// Blocks that look at sequences alone, some of those at a time, and all else with all rows.
+void Graph::run_by_sequences(const GraphCall& call, const SequenceGroups& groups, const Runner& runner) const {
+  int done = 0;
+  for (const OperationRange& some : operations_.sequences()) {
+    run_forward(call, {done, some.first}, runner);
+    groups.for_each([&](const RowRange& rows, std::span<const std::int64_t> offsets) {
+      const GraphInput input = {.tokens = tokens_of(call.input(), rows, offsets)};
+      run_forward(GraphCall(call, input, rows), some, runner);
+    });
+    done = some.end;
+  }
+  run_forward(call, {done, operations_.size()}, runner);
+}
+
+void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y, const Runner& runner) const {
+  const std::int64_t tokens = y.extent(0) * y.extent(1);
+  // What is asked for of heads and their weights is of all sequences at once.
+  const bool goes_by_sequences = input.attention == nullptr && input.probabilities.empty() && input.heads.empty() &&
+                                 !operations_.sequences().empty();
+  const SequenceGroups groups(goes_by_sequences ? input.tokens.offsets : std::span<const std::int64_t>(), tokens,
+                              operations_.most_rows_at_once(tokens, engine));
+  const BufferPlaces buffers = buffers_.places(operations_, engine, tokens, groups.most_rows());
   const runtime::Scratch memory(engine, buffers.throughout, name());
   GraphCall call(engine, *this, input, y, buffers, nullptr);
   call.memory().buffers = memory.data();
-  run_forward(call, operations_.all());
+  if (groups.are_one()) return run_forward(call, operations_.all(), runner);
+  run_by_sequences(call, groups, runner);
 }
 
 template <class Function>
@@ -78,7 +112,7 @@ void Graph::for_each_size(const OperationRange& some, bool is_run, const Engine&
 }
 
 std::size_t Graph::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
-  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows());
+  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows(), shape.rows());
   std::size_t most = 0;
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     std::size_t inner = 0;
@@ -92,7 +126,7 @@ std::size_t Graph::workspace_bytes(const Engine& engine, const BatchShape& shape
 
 void Graph::reserve(Engine& engine, const BatchShape& shape) const {
   // Held while the operations reserve theirs, as it is when they run.
-  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows());
+  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows(), shape.rows());
   const runtime::Scratch throughout(engine, places.throughout, name());
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());

@@ -15,6 +15,7 @@
 #include "layers/network/buffer_plan.h"
 #include "layers/network/operation_list.h"
 #include "layers/network/parameters.h"
+#include "layers/network/sequence_groups.h"
 #include "layers/network/training_plan.h"
 #include "layers/row_visitor.h"
 
@@ -39,8 +40,16 @@ class Graph {
   // `parts`: how many DropoutPlace counts.
   void finish(std::size_t parts);
 
+  // Runs the operations of a pass, one after another.
+  class Runner {
+   public:
+    virtual ~Runner() = default;
+    virtual void run(const Operation& operation, const GraphCall& call, const RowRange& rows) const {
+      operation.forward(call, rows);
+    }
+  };
   // y [B, L, E]
-  void forward(Engine& engine, const GraphInput& input, View<float, 3> y) const;
+  void forward(Engine& engine, const GraphInput& input, View<float, 3> y, const Runner& runner = Runner()) const;
   // The same in training; `saved` begins a pass with it, whose commit() is the caller's.
   void forward(Engine& engine, const GraphInput& input, View<float, 3> y, SavedState& saved,
                const TrainingStep& step) const;
@@ -81,7 +90,8 @@ class Graph {
   template <class Function>
   void for_each_size(const OperationRange& some, bool is_run, const Engine& engine, const BatchShape& shape,
                      Function function) const;
-  void run_forward(GraphCall call, const OperationRange& some) const;
+  void run_forward(GraphCall call, const OperationRange& some, const Runner& runner = Runner()) const;
+  void run_by_sequences(const GraphCall& call, const SequenceGroups& groups, const Runner& runner) const;
   [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
   [[nodiscard]] std::size_t kept_bytes(Engine& engine, const GraphInput& input, const BatchShape& shape,
                                        const GraphTraining& training) const;

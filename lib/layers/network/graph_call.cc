@@ -33,6 +33,13 @@ GraphCall::GraphCall(Engine& engine, const Graph& graph, const GraphInput& input
       training_(training),
       plan_(training == nullptr ? nullptr : &graph.training(*training)) {}
 
+GraphCall::GraphCall(const GraphCall& whole, const GraphInput& input, const RowRange& rows) noexcept
+    : GraphCall(whole.engine_, whole.graph_, input, one_sample(some_rows(one_matrix(whole.y_), rows.first, rows.count)),
+                whole.places_, nullptr) {
+  first_row_ = rows.first;
+  memory_ = whole.memory_;
+}
+
 std::string_view GraphCall::name() const noexcept { return graph_.name(); }
 
 // Where the next block's input is.
@@ -90,7 +97,9 @@ MutableTypedView<2> GraphCall::at(const Slice& slice, const RowRange& rows) cons
   std::byte* const block = graph_.buffers().is_local(place.buffer)   ? memory_.within_runs
                            : graph_.buffers().is_apart(place.buffer) ? memory_.outside_runs
                                                                      : memory_.buffers;
-  return rows_in(block + places_.first[static_cast<std::size_t>(place.buffer)], value.is_local ? 0 : rows.first);
+  // Of sequences that go through a block by themselves the first one's rows are the first.
+  const std::int64_t first = value.is_local ? 0 : value.is_of_sequences ? rows.first : first_row_ + rows.first;
+  return rows_in(block + places_.first[static_cast<std::size_t>(place.buffer)], first);
 }
 
 View<float, 2> GraphCall::floats(const Slice& slice, const RowRange& rows) const noexcept {

@@ -99,6 +99,8 @@ class GraphCall {
   // `y` [B, L, E]: where the output goes. `training` is null outside of it.
   GraphCall(Engine& engine, const Graph& graph, const GraphInput& input, View<float, 3> y, const BufferPlaces& places,
             const GraphTraining* training) noexcept;
+  // Of some rows of that call's only sample: whole sequences, `input` being theirs.
+  GraphCall(const GraphCall& whole, const GraphInput& input, const RowRange& rows) noexcept;
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] std::string_view name() const noexcept;  // of the layer
@@ -170,6 +172,7 @@ class GraphCall {
   const Graph& graph_;
   const GraphInput& input_;
   View<float, 3> y_;
+  std::int64_t first_row_ = 0;  // of what is there throughout
   bool samples_lie_apart_;
   const BufferPlaces& places_;
   const GraphTraining* training_;

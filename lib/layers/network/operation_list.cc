@@ -33,6 +33,8 @@ void OperationList::begin_rows() { runs_.push_back({size(), size()}); }
 void OperationList::end_rows() { runs_.back().end = size(); }
 void OperationList::begin_pieces() { pieces_.push_back({size(), size()}); }
 void OperationList::end_pieces() { pieces_.back().end = size(); }
+void OperationList::begin_sequences() { sequences_.push_back({size(), size()}); }
+void OperationList::end_sequences() { sequences_.back().end = size(); }
 void OperationList::begin_block() { blocks_.push_back({size(), size()}); }
 void OperationList::end_block() { blocks_.back().end = size(); }
 
@@ -45,8 +47,10 @@ void OperationList::finish() {
   };
   number(runs_, run_of_);
   number(pieces_, pieces_of_);
+  number(sequences_, sequences_of_);
   find_last_uses();
   find_local_values();
+  find_values_of_sequences();
   find_local_gradients();
   find_values_of_blocks();
 }
@@ -69,6 +73,17 @@ void OperationList::find_local_values() {
       Value& value = value_of((*this)[number].output());
       if (value.last_use >= run.end || taken_value(number) >= 0) continue;
       value.is_local = true;
+    }
+  }
+}
+
+// The same of a value that is used only while the sequences that it is made of go through a block.
+void OperationList::find_values_of_sequences() {
+  for (const OperationRange& sequences : sequences_) {
+    for (int number = sequences.first; number < sequences.end; ++number) {
+      Value& value = value_of((*this)[number].output());
+      if (value.is_local || value.last_use >= sequences.end || taken_value(number) >= 0) continue;
+      value.is_of_sequences = number + 1 < size();  // the last of all goes to the caller
     }
   }
 }
@@ -119,14 +134,18 @@ int OperationList::taken_value(int number) const noexcept {
   const Value& taken = value(slice.value);
   const Value& made = made_by(number);
   const bool fits = !taken.is_given && slice.first == 0 && slice.columns == taken.columns &&
-                    taken.columns == made.columns && taken.is_local == made.is_local;
+                    taken.columns == made.columns && taken.is_local == made.is_local &&
+                    taken.is_of_sequences == made.is_of_sequences;
   return fits && !made.handed_on.to_attention && taken.last_use == number ? slice.value : -1;
 }
 
-// Operations on some rows at a time read others' values again for the next rows: those are done with behind the last of
-// such a run.
+// Operations on some rows or sequences at a time read others' values again for the next ones: those are done with
+// behind the last of such operations.
 int OperationList::end_of_use(const Value& value) const noexcept {
-  const OperationRange* const run = value.is_local ? nullptr : run_of(value.last_use);
+  if (value.is_local) return value.last_use;
+  const int sequences = value.is_of_sequences ? -1 : sequences_of_[static_cast<std::size_t>(value.last_use)];
+  if (sequences >= 0) return sequences_[static_cast<std::size_t>(sequences)].end - 1;
+  const OperationRange* const run = run_of(value.last_use);
   return run == nullptr ? value.last_use : run->end - 1;
 }
 

@@ -29,6 +29,9 @@ class OperationList {
   void end_rows();
   void begin_pieces();
   void end_pieces();
+  // Around operations that compute a sequence from that sequence alone, and rows that are there throughout.
+  void begin_sequences();
+  void end_sequences();
   // Around the operations of a block, which in training may be computed again: its input is then what is kept.
   void begin_block();
   void end_block();
@@ -49,6 +52,7 @@ class OperationList {
   [[nodiscard]] const Value& made_by(int operation) const noexcept { return value((*this)[operation].output().value); }
   [[nodiscard]] const std::vector<OperationRange>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::vector<OperationRange>& blocks() const noexcept { return blocks_; }
+  [[nodiscard]] const std::vector<OperationRange>& sequences() const noexcept { return sequences_; }
   // The run that an operation is part of, or null; the same on the way back.
   [[nodiscard]] HEADLIGHT_INNER_API const OperationRange* run_of(int operation) const noexcept;
   [[nodiscard]] HEADLIGHT_INNER_API const OperationRange* pieces_of(int operation) const noexcept;
@@ -68,6 +72,7 @@ class OperationList {
   [[nodiscard]] Value& value_of(const Slice& slice) noexcept { return values_[static_cast<std::size_t>(slice.value)]; }
   void find_last_uses();
   void find_local_values();
+  void find_values_of_sequences();
   void find_local_gradients();
   void find_values_of_blocks();
 
@@ -76,8 +81,10 @@ class OperationList {
   std::vector<OperationRange> runs_;
   std::vector<OperationRange> pieces_;
   std::vector<OperationRange> blocks_;
+  std::vector<OperationRange> sequences_;
   std::vector<int> run_of_;  // of each operation, −1: none
   std::vector<int> pieces_of_;
+  std::vector<int> sequences_of_;
   std::int64_t widest_in_pieces_ = 1;
 };
 

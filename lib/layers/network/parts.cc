@@ -272,6 +272,9 @@ Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& 
   const ResidualSpec& second = spec.feed_forward_residual;
   // Of all tokens, so before the run.
   if (spec.attention.rotary.dims > 0) static_cast<void>(angles(spec.attention.rotary, spec.attention.head_dim));
+  // A bias by distance is one of the longest sequence.
+  const bool by_sequences = !has_memory && !spec.attention.relative_bias;
+  if (by_sequences) graph_.operations().begin_sequences();
   graph_.operations().begin_rows();
   const Slice for_attention = norm(of_attention + ".before", first.before, x);
   Slice for_rows = spec.parallel ? norm(of_rows + ".before", second.before, x) : Slice();
@@ -287,6 +290,7 @@ Slice Parts::block(const std::string& name, const BlockSpec& spec, const Slice& 
   if (!spec.parallel) for_rows = norm(of_rows + ".before", second.before, attended);
   const Slice y = residual(of_rows, second, attended, for_rows, feed);
   graph_.operations().end_rows();
+  if (by_sequences) graph_.operations().end_sequences();
   return y;
 }
 

@@ -36,10 +36,12 @@ struct Value {
   HandedOn handed_on{};
   bool is_given = false;  // of the call
   // What OperationList::finish() finds: the last operation that needs it; whether it is made and used within one run of
-  // operations on some rows, and its gradient within such a run of the way back; and the block that makes it, where it
-  // alone reads it, or as its output the next one (−1: it is there throughout).
+  // operations on some rows, or else while some sequences go through a block, and its gradient within such a run of the
+  // way back; and the block that makes it, where it alone reads it, or as its output the next one (−1: it is there
+  // throughout).
   int last_use = -1;
   bool is_local = false;
+  bool is_of_sequences = false;
   bool has_local_gradient = false;
   int block = -1;
   bool is_output_of_block = false;
