@@ -144,7 +144,7 @@ TEST_P(NetworkTest, GivesTheSameBitsInGroupsOfSequences) {
     const Tokens tokens(random, 20, lengths);
     const Tensor<float, 2> once = forward(one, network, tokens);
     EXPECT_TRUE(same_bits(forward(two, network, tokens).view(), once.view())) << "specification " << n;
-    for (const std::size_t s : {0, 2, 3, 4, 11, 22, 23, 300}) {
+    for (const std::size_t s : {0U, 2U, 3U, 4U, 11U, 22U, 23U, 300U}) {
       const Tensor<float, 2> alone = forward(one, network, tokens.only(s));
       const View<const float, 2> rows(once.data() + tokens.offsets[s] * spec.width, alone.shape());
       EXPECT_TRUE(same_bits(View<const float, 2>(alone.view()), rows)) << "specification " << n << ", sequence " << s;
