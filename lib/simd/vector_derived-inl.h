@@ -24,13 +24,14 @@ HEADLIGHT_INLINE void store_bf16(Vec v, std::uint16_t* to) {
 
 HEADLIGHT_INLINE Vec load_bf16(const std::uint16_t* from) { return as_float(shift_left<16>(load_u16(from))); }
 
-HEADLIGHT_INLINE void store_bf16_partial(Vec v, std::uint16_t* to, int count) {
+// Functions of their own: the ends of rows are many in the code, and rarely run.
+[[gnu::noinline]] inline void store_bf16_partial(Vec v, std::uint16_t* to, int count) noexcept {
   std::uint16_t lanes[kLanes];
   store_bf16(v, lanes);
 #pragma GCC unroll 1
   for (int i = 0; i < count; ++i) to[i] = lanes[i];
 }
-HEADLIGHT_INLINE void store_f16_partial(Vec v, std::uint16_t* to, int count) {
+[[gnu::noinline]] inline void store_f16_partial(Vec v, std::uint16_t* to, int count) noexcept {
   std::uint16_t lanes[kLanes];
   store_f16(v, lanes);
 #pragma GCC unroll 1

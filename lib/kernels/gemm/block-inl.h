@@ -139,7 +139,7 @@ void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers
     if (is_last && !is_done) ask_for_epilogue(block, part);
     look_ahead(numbers, plan, step, index, tile);
     numbers.tiles[gemm_tile_index(numbers.tile_rows, rows.count, step.width / kLanes)](tile);
-    if (is_last && !is_done) finish_part(block, part, tile.out, tile.out_stride);
+    if (is_last && !is_done) finish_part(numbers.finish, block, part, tile.out, tile.out_stride);
   }
 }
 

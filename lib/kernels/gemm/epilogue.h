@@ -1,5 +1,6 @@
 // From the sums of a tile to C: α, β, bias, activation, residual. One function of each instruction set, which products
-// of all types of numbers call, and those of its features, too.
+// of all types of numbers call, and those of its features, too; and one of AVX512-BF16, which rounds to bfloat16 by an
+// instruction and has the same bits.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ struct GemmFinish {
   std::int64_t c_stride;
   GemmEpilogue epilogue;  // bias and residual of this tile
 };
+using GemmFinishFunction = void (*)(const GemmFinish& tile) noexcept;
 
 }  // namespace headlight::kernels
 
@@ -27,3 +29,10 @@ namespace headlight::HEADLIGHT_SET {
 void gemm_finish(const kernels::GemmFinish& tile) noexcept;
 
 }  // namespace headlight::HEADLIGHT_SET
+
+namespace headlight::HEADLIGHT_TARGET {
+
+// Where it is compiled for a feature: gemm_finish_here().
+void gemm_finish(const kernels::GemmFinish& tile) noexcept;
+
+}  // namespace headlight::HEADLIGHT_TARGET

@@ -1,4 +1,5 @@
-// Compiled once per instruction set: what products of every type of number end with.
+// Compiled once per instruction set: what products of every type of number end with; and once for a feature that
+// rounds to bfloat16 by an instruction.
 #include "kernels/gemm/epilogue.h"
 #include "kernels/rows/sweep-inl.h"
 #include "simd/math-inl.h"
@@ -98,7 +99,13 @@ void gemm_finish_as(const kernels::GemmFinish& tile) noexcept {
 }  // namespace
 
 void gemm_finish(const kernels::GemmFinish& tile) noexcept {
-  with_floats_or_bfloat16(tile.c_type, [&](auto numbers) { gemm_finish_as<decltype(numbers)>(tile); });
+  if constexpr (kFeature.stores_normal_bfloat16) {
+    // Floats gain nothing by the feature.
+    return tile.c_type == NumberType::bfloat16 ? gemm_finish_as<StoredBFloat16>(tile)
+                                               : HEADLIGHT_SET::gemm_finish(tile);
+  } else {
+    with_floats_or_bfloat16(tile.c_type, [&](auto numbers) { gemm_finish_as<decltype(numbers)>(tile); });
+  }
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

@@ -46,23 +46,31 @@ HEADLIGHT_INLINE void ask_for_epilogue(const kernels::GemmBlock& block, const Ge
   if (epilogue.residual != nullptr) ask_for(epilogue.residual, epilogue.residual_row_stride, part);
 }
 
-// From sums to C.
-[[maybe_unused]] void finish_part(const kernels::GemmBlock& block, const GemmPart& part, const float* sums,
-                                  std::int64_t sums_stride) noexcept {
-  kernels::GemmFinish finish{
-      sums,
-      sums_stride,
-      part.rows,
-      part.columns,
-      kernels::numbers_behind(block.c, part.row * block.c_row_stride + part.column, block.c_type),
-      block.c_type,
-      block.c_row_stride,
-      block.epilogue};
-  if (block.epilogue.bias != nullptr) finish.epilogue.bias += part.column;
-  if (block.epilogue.residual != nullptr) {
-    finish.epilogue.residual += part.row * block.epilogue.residual_row_stride + part.column;
+// That of the feature, where there is one. AMX's tiles take that of the set.
+constexpr kernels::GemmFinishFunction gemm_finish_here() {
+  if constexpr (kFeature.stores_normal_bfloat16 && kFeature.amx_products == 0) {
+    return HEADLIGHT_TARGET::gemm_finish;
+  } else {
+    return HEADLIGHT_SET::gemm_finish;
   }
-  HEADLIGHT_SET::gemm_finish(finish);
+}
+
+// From sums to C.
+[[maybe_unused]] void finish_part(kernels::GemmFinishFunction finish, const kernels::GemmBlock& block,
+                                  const GemmPart& part, const float* sums, std::int64_t sums_stride) noexcept {
+  kernels::GemmFinish tile{sums,
+                           sums_stride,
+                           part.rows,
+                           part.columns,
+                           kernels::numbers_behind(block.c, part.row * block.c_row_stride + part.column, block.c_type),
+                           block.c_type,
+                           block.c_row_stride,
+                           block.epilogue};
+  if (block.epilogue.bias != nullptr) tile.epilogue.bias += part.column;
+  if (block.epilogue.residual != nullptr) {
+    tile.epilogue.residual += part.row * block.epilogue.residual_row_stride + part.column;
+  }
+  finish(tile);
 }
 
 }  // namespace

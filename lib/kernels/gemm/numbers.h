@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/kernels.h"
 #include "kernels/operand.h"
 #include "simd/integers.h"
@@ -50,6 +51,7 @@ struct GemmNumbers {
   int tile_rows;  // of the largest tile
   // [(vectors − 1) · tile_rows + rows − 1], and those of one to three rows on several panels.
   const GemmTileFunction* tiles;
+  GemmFinishFunction finish;  // from a tile's sums to C
   // Of float32: a panel of a B that is none yet. Else null.
   void (*pack_panel)(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                      std::int64_t columns, float* panel) noexcept;

@@ -91,6 +91,7 @@ constexpr kernels::GemmNumbers gemm_numbers() {
                                decltype(Tile::b)::kOfOneRow,
                                tile_rows<Tile>(),
                                tiles_of_numbers<Numbers>(),
+                               gemm_finish_here(),
                                nullptr,
                                nullptr,
                                find_scales_of<Numbers>()};
