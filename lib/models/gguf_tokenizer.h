@@ -17,7 +17,8 @@ namespace headlight::models {
 // what is not built.
 [[nodiscard]] std::unique_ptr<TextTokenizer> read_gguf_tokenizer(const GgufMetadata& metadata, std::int64_t rows,
                                                                  std::size_t held = 0);
-// The text of a tokenizer.json of the same. Throws FileError where that would be longer than one may be.
+// The text of a tokenizer.json of the same. Throws FileError where that would be longer than one may be, as soon as it
+// is.
 [[nodiscard]] std::string gguf_tokenizer_text(const GgufMetadata& metadata, std::int64_t rows);
 
 }  // namespace headlight::models

@@ -110,17 +110,21 @@ GgufTokenizerParts unigram(const GgufTokens& tokens) {
 
 }  // namespace
 
-std::string GgufTokenizerParts::text(std::string_view model_text, std::string_view added_tokens) const {
+JsonObject GgufTokenizerParts::beside_model() const {
   JsonObject document(":", ",");
   const auto add = [&](const char* key, std::string_view value) {
     if (!value.empty()) document.add_text(key, value);
   };
   add("normalizer", normalizer);
   add("pre_tokenizer", pre_tokenizer);
-  add("model", model_text);
-  add("added_tokens", added_tokens);
   add("post_processor", post_processor);
   add("decoder", decoder);
+  return document;
+}
+
+std::string GgufTokenizerParts::text() const {
+  JsonObject document = beside_model();
+  document.add_text("model", model.document());
   return document.document();
 }
 

@@ -16,9 +16,10 @@ struct GgufTokenizerParts {
   JsonObject model;      // all but its lists
   GgufTokenLists lists;  // of `tokens`
 
-  // A tokenizer.json of them, without lists, or whose model and added_tokens are those members.
-  [[nodiscard]] std::string text() const { return text(model.document(), ""); }
-  [[nodiscard]] std::string text(std::string_view model_text, std::string_view added_tokens) const;
+  // The members of a tokenizer.json that the strings are, of which a decoder is always one.
+  [[nodiscard]] JsonObject beside_model() const;
+  // A tokenizer.json of all, without lists.
+  [[nodiscard]] std::string text() const;
 };
 
 // By tokenizer.ggml.model, which is not "bert". A normalizer by precompiled_charsmap is not among the parts, since it

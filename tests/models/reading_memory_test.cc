@@ -1,9 +1,10 @@
 // How much memory reading a file takes, for files that a stranger made to take as much as they can.
+#include "models/reading_memory.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <span>
 #include <string>
@@ -18,16 +19,11 @@
 #include "headlight/models/text_encoder.h"
 #include "headlight/models/tokenizer.h"
 #include "headlight/text/tokenizer.h"
-#include "models/gguf_metadata.h"
-#include "models/gguf_tokenizer.h"
-#include "models/gguf_tokenizer_entries.h"
-#include "models/gguf_writer.h"
 #include "models/model_folder.h"
 #include "models/safetensors_header.h"
 #include "models/safetensors_index.h"
 #include "models/tokenizer_files.h"
 #include "models/vocabulary.h"
-#include "support/heap_watch.h"
 #include "text/byte_characters.h"
 #include "text/table_limit.h"
 #include "text/utf8.h"
@@ -35,19 +31,14 @@
 namespace headlight::models::reading_memory_test {
 
 using files::JsonValue;
+using test::expect_within;
+using test::kFewBytes;
+using test::kMany;
+using test::memory_of;
+using test::name_of;
+using test::Outcome;
 
-// A document's head; or an error with its messages.
-constexpr std::size_t kFewBytes = 1024 + test::HeapLimit::kMessages;
-constexpr std::size_t kMany = 100'000;
 constexpr std::size_t kBytesOfLine = 80;
-
-// So many bytes that no other number has.
-std::string name_of(std::size_t number, std::size_t bytes) {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  std::string name;
-  for (; name.size() < bytes; number /= kLetters.size()) name += kLetters[number % kLetters.size()];
-  return name;
-}
 
 // `open`, the items of all numbers below `count`, with commas between them, and `close`.
 std::string list(std::string_view open, std::size_t count, const std::function<std::string(std::size_t)>& item,
@@ -55,33 +46,6 @@ std::string list(std::string_view open, std::size_t count, const std::function<s
   std::string text(open);
   for (std::size_t n = 0; n < count; ++n) text.append(n == 0 ? "" : ",").append(item(n));
   return text.append(close);
-}
-
-// What becomes of a file.
-enum class Outcome { read, refused };
-
-// The most memory that read() holds at a time, which comes to that.
-template <class Read>
-std::size_t memory_of(Outcome expected, std::string_view what, Read read) {
-  const test::HeapWatch heap;
-  std::string refusal;
-  try {
-    read();
-  } catch (const FileError& error) {
-    refusal = error.what();
-  }
-  const std::size_t most = heap.most();
-  EXPECT_EQ(refusal.empty(), expected == Outcome::read) << what << ": " << refusal;
-  return most;
-}
-
-template <class Read>
-void expect_within(const std::string& file, std::size_t times, std::size_t beside, std::string_view what,
-                   Outcome expected, Read read) {
-  const std::size_t memory = memory_of(expected, what, [&] { read(file); });
-  std::printf("%-40.*s %9zu bytes, %.2f times in memory\n", static_cast<int>(what.size()), what.data(), file.size(),
-              static_cast<double>(memory) / static_cast<double>(file.size()));
-  EXPECT_LE(memory, times * file.size() + beside) << what;
 }
 
 TEST(ReadingMemory, OfJsonIsTwiceTheFile) {
@@ -331,125 +295,6 @@ TEST(ReadingMemory, OfABertTokenizerIsTwiceTheFileAndAFewMegabytes) {
                       list(R"(,"added_tokens":[)", count, added, "]}"),
                   2, text::TableLimit::kBeside + kFewBytes, "BERT with added tokens",
                   count == kMany ? Outcome::refused : Outcome::read, read);
-  }
-}
-
-// The GGUF file of a tokenizer of about so many tokens.
-using GgufOf = std::string (*)(std::size_t count);
-
-std::vector<std::string> tokens_of(std::size_t count, std::size_t bytes) {
-  std::vector<std::string> tokens{"[u]"};
-  for (std::size_t n = 0; n < count; ++n) tokens.push_back(name_of(n, bytes));
-  return tokens;
-}
-
-test::GgufWriter gguf_tokenizer(const char* model, const std::vector<std::string>& tokens) {
-  test::GgufWriter writer("bert");
-  writer.text("tokenizer.ggml.model", model);
-  if (std::string_view(model) == "gpt2") writer.text("tokenizer.ggml.pre", "gpt-2");
-  writer.texts("tokenizer.ggml.tokens", tokens);
-  writer.integer("tokenizer.ggml.unknown_token_id", 0);
-  if (std::string_view(model) != "bert") return writer;
-  writer.integer("tokenizer.ggml.bos_token_id", 0);
-  writer.integer("tokenizer.ggml.eos_token_id", 0);
-  writer.integer("tokenizer.ggml.padding_token_id", 0);
-  return writer;
-}
-
-std::string gguf_words(std::size_t count) { return gguf_tokenizer("bert", tokens_of(count, 4)).file(); }
-std::string gguf_no_words(std::size_t count) {
-  std::vector<std::string> tokens(count);
-  tokens[0] = "[u]";
-  return gguf_tokenizer("bert", tokens).file();
-}
-std::string gguf_long_words(std::size_t count) { return gguf_tokenizer("bert", tokens_of(count, 60)).file(); }
-
-std::string gguf_pieces(std::size_t count) { return gguf_tokenizer("gpt2", tokens_of(count, 4)).file(); }
-std::string gguf_long_pieces(std::size_t count) { return gguf_tokenizer("gpt2", tokens_of(count, 60)).file(); }
-std::string gguf_of_one_merge(std::size_t count) {
-  test::GgufWriter writer = gguf_tokenizer("gpt2", {"a", "aa"});
-  writer.texts("tokenizer.ggml.merges", std::vector<std::string>(count, "a a"));
-  return writer.file();
-}
-std::string gguf_added(std::size_t count) {
-  const std::vector<std::string> tokens = tokens_of(count, 4);
-  test::GgufWriter writer = gguf_tokenizer("gpt2", tokens);
-  writer.bytes("tokenizer.ggml.token_type", std::string(tokens.size(), '\x04'));
-  return writer.file();
-}
-
-// Scores of one byte.
-std::string gguf_scored(const char* model, const std::vector<std::string>& tokens) {
-  test::GgufWriter writer = gguf_tokenizer(model, tokens);
-  writer.bytes("tokenizer.ggml.scores", std::string(tokens.size(), '\0'));
-  return writer.file();
-}
-std::string gguf_unigram(std::size_t count) { return gguf_scored("t5", tokens_of(count, 4)); }
-std::string gguf_by_scores(std::size_t count) { return gguf_scored("llama", tokens_of(count, 4)); }
-// Of which each is made of two others in as many ways as it has letters.
-std::string gguf_of_many_merges(std::size_t count) {
-  std::vector<std::string> tokens{"u"};
-  for (std::size_t n = 1; n <= count / 100; ++n) tokens.emplace_back(n, 'a');
-  return gguf_scored("llama", tokens);
-}
-std::string gguf_characters(std::size_t count) {
-  test::GgufWriter writer = gguf_tokenizer("t5", {"u"});
-  writer.bytes("tokenizer.ggml.scores", std::string(1, '\0'));
-  std::string table(4 + 40 * count, '\0');
-  const auto size = static_cast<std::uint32_t>(40 * count);
-  std::memcpy(table.data(), &size, sizeof size);
-  writer.bytes("tokenizer.ggml.precompiled_charsmap", table);
-  return writer.file();
-}
-std::string gguf_entries(std::size_t count) {
-  test::GgufWriter writer = gguf_tokenizer("gpt2", {"a"});
-  for (std::size_t n = 0; n < count; ++n) writer.flag(name_of(n, 4), true);
-  return writer.file();
-}
-
-// The file's metadata, its tables, and what keeps the tokenizer for save() where the file does not last.
-TEST(ReadingMemory, OfAGgufTokenizerIsTwiceTheFileAndAFewMegabytes) {
-  struct Case {
-    const char* what;
-    GgufOf file;
-    std::size_t more;
-    Outcome outcome;
-  };
-  constexpr Case kCases[] = {{"GGUF WordPiece", gguf_words, 5 * kMany, Outcome::refused},
-                             {"GGUF WordPiece of nothing", gguf_no_words, 10 * kMany, Outcome::refused},
-                             {"GGUF WordPiece of long tokens", gguf_long_words, 3 * kMany, Outcome::refused},
-                             {"GGUF BPE", gguf_pieces, 15 * kMany, Outcome::refused},
-                             {"GGUF BPE of long tokens", gguf_long_pieces, 3 * kMany, Outcome::read},
-                             {"GGUF BPE of one merge", gguf_of_one_merge, 10 * kMany, Outcome::refused},
-                             {"GGUF added tokens", gguf_added, 3 * kMany, Outcome::refused},
-                             {"GGUF Unigram", gguf_unigram, 8 * kMany, Outcome::refused},
-                             {"GGUF BPE by scores", gguf_by_scores, 12 * kMany, Outcome::refused},
-                             {"GGUF many merges", gguf_of_many_merges, kMany, Outcome::refused},
-                             {"GGUF characters", gguf_characters, 2 * kMany, Outcome::read},
-                             {"GGUF entries", gguf_entries, 5 * kMany, Outcome::read}};
-  const auto read = [](const std::string& bytes) {
-    const GgufFile file("f", std::as_bytes(std::span(bytes)));
-    const std::string kept = gguf_tokenizer_entries(file);
-    (void)read_gguf_tokenizer(GgufMetadata(file), INT64_MAX, kept.size());
-  };
-  for (const auto& [what, file, more, outcome] : kCases) {
-    for (const std::size_t count : {std::size_t{1000}, kMany / 2, more}) {
-      expect_within(file(count), 2, text::TableLimit::kBeside + kFewBytes, what,
-                    count == more ? outcome : Outcome::read, read);
-    }
-  }
-}
-
-TEST(ReadingMemory, AGgufTokenizerOfShortTokensIsRefusedWithItsFigures) {
-  const std::string bytes = gguf_words(5 * kMany);
-  const GgufFile file("f", std::as_bytes(std::span(bytes)));
-  try {
-    (void)read_gguf_tokenizer(GgufMetadata(file), INT64_MAX);
-    FAIL() << "is read";
-  } catch (const FileError& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(message.find("f: asks for tables of "), 0U) << message;
-    EXPECT_NE(message.find("of a file of " + std::to_string(bytes.size()) + " bytes"), std::string::npos) << message;
   }
 }
 
