@@ -60,10 +60,9 @@ void GgufTokenLists::for_each_score(const TakeScore& take) const {
 void GgufTokenLists::for_each_merge(const TakeMerge& take) const {
   std::size_t number = 0;
   for (const std::string_view merge : merges_.strings()) {
-    const auto two = text::two_tokens(merge);
-    if (!two) {
-      fail(List::merges, number, {}, "is " + in_quotes(merge) + ", expected two tokens");
-    } else {
+    if (!text::is_version(merge)) {
+      const auto two = text::two_tokens(merge);
+      if (!two) fail(List::merges, number, {}, "is " + in_quotes(merge) + ", expected two tokens");
       take(number, two->first, two->second);
     }
     ++number;

@@ -72,7 +72,7 @@ void JsonLists::for_each_merge(const TakeMerge& take) const {
   const JsonValue list = merges();
   for (const JsonValue& merge : list.elements()) {
     const auto line = merge.as_string();
-    if (!line || !line->starts_with("#version")) {
+    if (!line || !is_version(*line)) {
       const auto [left, right] = pair_of(merge);
       take(number, left, right);
     }

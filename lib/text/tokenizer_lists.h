@@ -51,6 +51,9 @@ class TokenizerLists {
   [[noreturn]] virtual void fail(List list, const std::string& message) const = 0;
 };
 
+// Whether an entry of merges is the first line of a merges.txt, which is none: "#version: 0.2".
+[[nodiscard]] inline bool is_version(std::string_view line) noexcept { return line.starts_with("#version"); }
+
 // "a b"; nothing where there is no space, or more than one.
 [[nodiscard]] inline std::optional<std::pair<std::string_view, std::string_view>> two_tokens(std::string_view line) {
   const std::size_t space = line.find(' ');

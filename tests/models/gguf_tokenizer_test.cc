@@ -152,6 +152,19 @@ TEST(GgufTokenizers, ScoresAreFinite) {
   }
 }
 
+// As in the merges.txt that they come from, and in a tokenizer.json.
+TEST(GgufTokenizers, TheVersionOfMergesIsNoMerge) {
+  const std::string bytes = merged({"a", "b", "ab"}, {"#version: 0.2", "a b"});
+  const GgufFile file("f", std::as_bytes(std::span(bytes)));
+  const auto tokenizer = read_gguf_tokenizer(GgufMetadata(file), INT64_MAX);
+  text::Scratch scratch;
+  std::vector<std::int64_t> ids;
+  tokenizer->append("ab", 100, scratch, ids);
+  EXPECT_EQ(ids, std::vector<std::int64_t>{2});
+  const json text = json::parse(gguf_tokenizer_text(GgufMetadata(file), INT64_MAX));
+  EXPECT_EQ(text.at("model").at("merges").dump(), R"(["a b"])");
+}
+
 // Of a file that changed since its tokenizer was read.
 TEST(GgufTokenizers, TextsOfMergesAreUtf8) {
   const std::string bytes = merged({"a"}, {"a \xFF"});
