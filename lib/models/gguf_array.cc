@@ -80,7 +80,9 @@ std::string_view gguf_string(const std::byte* at) noexcept {
 }
 
 GgufArray::GgufArray(const GgufValue& value) noexcept
-    : type_(value.element_type()), size_(static_cast<std::size_t>(value.size())), first_(value.at_ + kHeadBytes) {}
+    : type_(value.element_type()), size_(static_cast<std::size_t>(value.size())) {
+  if (value.type() == GgufType::array) first_ = value.at_ + kHeadBytes;  // any other may end before that
+}
 
 std::optional<std::int64_t> GgufArray::integer(std::size_t number) const noexcept {
   return gguf_integer(type_, first_ + number * size_of(type_));

@@ -13,9 +13,10 @@
 
 namespace headlight::models {
 
-// What is said of numbers, where an element or a value is that.
+// A number of any type as that; nothing where it is none.
 [[nodiscard]] std::optional<std::int64_t> gguf_integer(GgufType type, const std::byte* at) noexcept;
 [[nodiscard]] std::optional<double> gguf_number(GgufType type, const std::byte* at) noexcept;
+// The bytes of a string, from its length on.
 [[nodiscard]] std::string_view gguf_string(const std::byte* at) noexcept;
 
 class GgufArray {

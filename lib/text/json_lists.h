@@ -1,6 +1,11 @@
 // The lists of a tokenizer.json.
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "text/parts.h"
 #include "text/tokenizer_lists.h"
 
