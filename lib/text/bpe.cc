@@ -94,7 +94,10 @@ void Bpe::find_neighbours() {
                          (unknown_ == kNone || vocabulary_.token(unknown_)->find(kMetaspace) == std::string_view::npos);
   Scratch scratch;
   std::string text;
+  std::vector<bool> seen(vocabulary_.size());  // a token may come of as many merges as it has bytes
   for (const std::uint32_t id : merges_.ids()) {
+    if (seen[id]) continue;
+    seen[id] = true;
     if (!piece_of(*vocabulary_.token(id), text)) continue;
     begin(text, scratch);
     for (std::size_t n = 1; n < scratch.symbols.size(); ++n) {

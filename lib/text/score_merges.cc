@@ -16,7 +16,8 @@ bool begins_character(char byte) noexcept { return (static_cast<unsigned char>(b
 ScoreMerges::ScoreMerges(const Vocabulary& vocabulary, const TokenIndex& index, const TokenizerLists& lists,
                          TableLimit& limit)
     : vocabulary_(vocabulary), index_(index) {
-  const std::size_t tokens = vocabulary.tokens().size();
+  const std::uint32_t tokens = vocabulary.tokens().size();
+  for (std::uint32_t place = 0; place < tokens; ++place) lengths_.set(vocabulary.tokens()[place].size());
   const std::size_t for_ranks = tokens * (sizeof(double) + 2 * sizeof(std::uint32_t));
   limit.take(for_ranks);
   {
@@ -51,6 +52,7 @@ void ScoreMerges::add_of_token(std::uint32_t place, std::uint32_t rank, const To
     if (!begins_character(token[cut])) continue;
     const std::uint64_t lengths = (kLengthMask - left) << kLengthBits | (kLengthMask - (characters - left));
     ++left;
+    if (!lengths_[cut] || !lengths_[token.size() - cut]) continue;  // most cuts of a long token
     if (index_.find(token.substr(0, cut)) == TokenIndex::kNone || index_.find(token.substr(cut)) == TokenIndex::kNone) {
       continue;
     }

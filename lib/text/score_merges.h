@@ -1,6 +1,7 @@
 // The merges of a BPE whose tokens have scores alone.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -53,6 +54,7 @@ class ScoreMerges {
 
   const Vocabulary& vocabulary_;
   const TokenIndex& index_;
+  std::bitset<kLongestToken + 1> lengths_;  // in bytes, of tokens
   std::vector<std::uint64_t> keys_;
 };
 
