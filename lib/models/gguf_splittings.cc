@@ -25,8 +25,9 @@ constexpr std::string_view kGpt4oParts =
 constexpr std::string_view kSeedCoderParts =
     R"x({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})x";
 // Names and what belongs to them as llama.cpp has them (src/llama-vocab.cpp of
-// https://github.com/ggml-org/llama.cpp); NFC of those whose tokenizer.json is known to have it.
-constexpr std::array<GgufSplitting, 39> kSplittings{{
+// https://github.com/ggml-org/llama.cpp); NFC, which it does not apply, of those whose tokenizers have it (command-r's:
+// CohereTokenizer of Transformers). Of deepseek-r1-qwen and megrez that is not known, so they are none of these.
+constexpr std::array<GgufSplitting, 37> kSplittings{{
     {"gpt-2", kGpt2Parts},
     {"phi-2", kGpt2Parts},
     {"mellum", kGpt2Parts},
@@ -39,7 +40,7 @@ constexpr std::array<GgufSplitting, 39> kSplittings{{
     {"starcoder", kDigitParts},
     {"refact", kDigitParts},
     {"codeshell", kDigitParts},
-    {"command-r", kDigitParts},
+    {"command-r", kDigitParts, true},
     {"exaone", kDigitParts},
     {"minerva-7b", kDigitParts},
     {"mellum2", kDigitParts},
@@ -57,8 +58,6 @@ constexpr std::array<GgufSplitting, 39> kSplittings{{
     {"glm4", kLlama3Parts},
     {"chatglm-bpe", kLlama3Parts},
     {"qwen2", kQwen2Parts, true},
-    {"deepseek-r1-qwen", kQwen2Parts},
-    {"megrez", kQwen2Parts},
     {"grok-2", kQwen2Parts},
     {"tekken", kTekkenParts, false, true},
     {"gpt-4o", kGpt4oParts},
