@@ -7,6 +7,7 @@
 #include "headlight/layers/weight_matrix.h"
 #include "layers/rows.h"
 #include "ops/gemm/internal.h"
+#include "ops/gemm/split.h"
 
 namespace headlight::layers {
 
@@ -77,6 +78,18 @@ inline GemmShape product_shape(std::int64_t m, const WeightMatrix& weight, Weigh
 inline std::size_t product_bytes(const Engine& engine, std::int64_t m, const WeightMatrix& weight,
                                  WeightMatrix::Rows rows) {
   return workspace_bytes(engine, product_shape(m, weight, rows));
+}
+
+// The same for so many rows of x or fewer.
+inline std::size_t product_bytes_up_to(const Engine& engine, std::int64_t m, const WeightMatrix& weight,
+                                       WeightMatrix::Rows rows) noexcept {
+  kernels::GemmBlock product{};
+  product.rows = m;
+  product.columns = rows.count;
+  product.depth = weight.columns();
+  product.b.type = product_type(weight);
+  product.b.layout = weight.is_open() ? kernels::OperandLayout::columns : kernels::OperandLayout::panels;
+  return ops::gemm_bytes_up_to(engine, product);
 }
 
 inline void reserve_product(Engine& engine, std::int64_t m, const WeightMatrix& weight, WeightMatrix::Rows rows) {

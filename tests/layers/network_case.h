@@ -161,4 +161,17 @@ Tensor<Scalar, 2> logits_twin(const NetworkSpec& spec, const TwinWeights<Scalar>
   return reference::Network<Scalar, TwinWeights<Scalar>>(spec, weights).logits(hidden);
 }
 
+// For sequences of so many tokens at most.
+inline NetworkSpec draw_network_for(Random& random, std::int64_t tokens) {
+  NetworkSpec spec = draw_network(random);
+  if (spec.embedding.positions > 0) spec.embedding.positions = tokens;
+  return spec;
+}
+
+inline Tensor<float, 2> forward(Engine& engine, const Network& network, const Tokens& tokens) {
+  Tensor<float, 2> hidden({tokens.count(), network.spec().width});
+  network.forward(engine, tokens.input(), hidden.view());
+  return hidden;
+}
+
 }  // namespace headlight::test

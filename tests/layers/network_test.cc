@@ -6,12 +6,10 @@
 
 #include "gtest/gtest.h"
 #include "layers/network_case.h"
-#include "support/allocation_counter.h"
 #include "support/compare.h"
 #include "support/isas.h"
 #include "support/quick.h"
 #include "support/refusal.h"
-#include "support/workers.h"
 
 namespace headlight::test::network_test {
 
@@ -19,12 +17,6 @@ using NetworkTest = EachIsa;
 HEADLIGHT_ON_EVERY_ISA(NetworkTest);
 
 constexpr std::int64_t kSpecifications = 300;
-
-Tensor<float, 2> forward(Engine& engine, const Network& network, const Tokens& tokens) {
-  Tensor<float, 2> hidden({tokens.count(), network.spec().width});
-  network.forward(engine, tokens.input(), hidden.view());
-  return hidden;
-}
 
 TEST_P(NetworkTest, AgreesWithTheTwinWhateverItsSpecification) {
   Engine engine(options(2));
@@ -120,13 +112,6 @@ TEST_P(NetworkTest, GivesTheSameBitsInPieces) {
   }
 }
 
-// For sequences of so many tokens at most.
-NetworkSpec draw_network_for(Random& random, std::int64_t tokens) {
-  NetworkSpec spec = draw_network(random);
-  if (spec.embedding.positions > 0) spec.embedding.positions = tokens;
-  return spec;
-}
-
 // So many sequences that they do not go through a block together, of one token and of hundreds; random specifications.
 TEST_P(NetworkTest, GivesTheSameBitsInGroupsOfSequences) {
   Engine one(options(1)), two(options(2));
@@ -150,49 +135,6 @@ TEST_P(NetworkTest, GivesTheSameBitsInGroupsOfSequences) {
       EXPECT_TRUE(same_bits(View<const float, 2>(alone.view()), rows)) << "specification " << n << ", sequence " << s;
     }
   }
-}
-
-// Whatever sequences the tokens are.
-TEST_P(NetworkTest, AllocatesNothingOnceReserved) {
-  Random random(4);
-  for (std::int64_t n = 0; n < 20; ++n) {
-    Engine engine(options(2));
-    wait_for_workers(engine);
-    Network network(draw_network_for(random, 500));
-    randomize(network, random);
-    network.set_precision(n % 2 == 0 ? NumberType::float32 : NumberType::bfloat16);
-    for (const std::vector<std::int64_t>& lengths :
-         {std::vector<std::int64_t>{40, 3}, std::vector<std::int64_t>(40, 29), {1, 500, 20, 333, 0, 306}}) {
-      const Tokens tokens(random, 20, lengths);
-      Tensor<float, 2> hidden({tokens.count(), network.spec().width});
-      network.reserve(engine, tokens.count());
-      const std::size_t reserved = engine.scratch_bytes();
-      EXPECT_GE(reserved, network.workspace_bytes(engine, tokens.count()));
-      const AllocationCounter counter;
-      network.forward(engine, tokens.input(), hidden.view());
-      EXPECT_EQ(counter.count(), 0) << "specification " << n;
-      EXPECT_EQ(engine.scratch_bytes(), reserved) << "specification " << n;
-    }
-  }
-}
-
-// One table of distances serves every sequence: memory grows with the tokens, and not with their square.
-TEST(Network, ARelativeBiasTakesMemoryOfTheTokens) {
-  Engine engine({.threads = 1});
-  NetworkSpec spec;
-  spec.width = 8;
-  spec.embedding.vocabulary = 20;
-  spec.blocks.resize(2);
-  for (BlockSpec& block : spec.blocks) {
-    block.attention.heads = 4;
-    block.feed_forward.hidden_width = 8;
-  }
-  const auto bytes = [&](std::int64_t tokens) { return Network(spec).workspace_bytes(engine, tokens); };
-  const std::size_t few = bytes(1000), many = bytes(8000);
-  for (BlockSpec& block : spec.blocks) block.attention.relative_bias.buckets = 32;
-  constexpr std::int64_t kRow = 64;  // a row of 2 · 4 floats takes a line
-  EXPECT_LE(bytes(1000) - few, 1000u * kRow + 256);
-  EXPECT_LE(bytes(8000) - many, 8000u * kRow + 256);
 }
 
 TEST(Network, TakesWeightsByTheirNames) {

@@ -14,6 +14,8 @@
 #include "layers/rows.h"
 #include "layers/summed_rows.h"
 #include "layers/visited_heads.h"
+#include "ops/attention/check.h"
+#include "ops/attention/plan.h"
 #include "ops/attention_backward/row_sums.h"
 #include "ops/rows/rotary_angles.h"
 #include "ops/rows/scale.h"
@@ -386,6 +388,12 @@ std::size_t AttentionOperation::workspace_bytes(const Engine& engine, const Batc
   return memory_bytes(engine, shape) + std::max({headlight::workspace_bytes(engine, attention_shape(shape)),
                                                  rows_workspace_bytes(engine, output().columns),
                                                  own_.memory ? own_.memory->workspace_bytes(engine, shape) : 0});
+}
+
+// Of sequences without a memory.
+std::size_t AttentionOperation::workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const {
+  const ops::AttentionSizes sizes = ops::check_attention_shape(layer_, attention_shape({1, rows}));
+  return std::max(ops::attention_bytes_up_to(engine, sizes), rows_workspace_bytes(engine, output().columns));
 }
 
 void AttentionOperation::reserve(Engine& engine, const BatchShape& shape) const {

@@ -70,11 +70,12 @@ void Graph::run_forward(GraphCall call, const OperationRange& some, const Runner
 }
 
 // Blocks that look at sequences alone, some of those at a time, and all else with all rows.
-void Graph::run_by_sequences(const GraphCall& call, const SequenceGroups& groups, const Runner& runner) const {
+void Graph::run_by_sequences(const GraphCall& call, const SequenceGroups& groups, std::int64_t* begins,
+                             const Runner& runner) const {
   int done = 0;
   for (const OperationRange& some : operations_.sequences()) {
     run_forward(call, {done, some.first}, runner);
-    groups.for_each([&](const RowRange& rows, std::span<const std::int64_t> offsets) {
+    groups.for_each(begins, [&](const RowRange& rows, std::span<const std::int64_t> offsets) {
       const GraphInput input = {.tokens = tokens_of(call.input(), rows, offsets)};
       run_forward(GraphCall(call, input, rows), some, runner);
     });
@@ -91,11 +92,39 @@ void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y, c
   const SequenceGroups groups(goes_by_sequences ? input.tokens.offsets : std::span<const std::int64_t>(), tokens,
                               operations_.most_rows_at_once(tokens, engine));
   const BufferPlaces buffers = buffers_.places(operations_, engine, tokens, groups.most_rows());
-  const runtime::Scratch memory(engine, buffers.throughout, name());
+  runtime::ScratchLayout layout;
+  const auto of_buffers = layout.add<std::byte>(buffers.throughout);
+  const auto begins = layout.add<std::int64_t>(groups.are_one() ? 0 : groups.most_rows() + 1);
+  const runtime::Scratch memory(engine, layout.bytes(), name());
   GraphCall call(engine, *this, input, y, buffers, nullptr);
-  call.memory().buffers = memory.data();
+  call.memory().buffers = of_buffers.in(memory.data());
   if (groups.are_one()) return run_forward(call, operations_.all(), runner);
-  run_by_sequences(call, groups, runner);
+  run_by_sequences(call, groups, begins.in(memory.data()), runner);
+}
+
+// Layers, whose x is given, have no sequences.
+bool Graph::may_go_by_sequences(const Engine& engine, const BatchShape& shape) const noexcept {
+  const std::int64_t tokens = shape.rows();
+  return !operations_.sequences().empty() && !operations_.given_value() &&
+         tokens > operations_.most_rows_at_once(tokens, engine);
+}
+
+std::size_t Graph::bytes_in_groups(const Engine& engine, const BatchShape& shape, int operation) const {
+  if (!may_go_by_sequences(engine, shape) || !operations_.is_in_sequences(operation)) return 0;
+  const std::int64_t at_once = operations_.most_rows_at_once(shape.rows(), engine);
+  const bool is_in_run = operations_.run_of(operation) != nullptr;
+  return operations_[operation].workspace_bytes_up_to(
+      engine, is_in_run ? at_once : SequenceGroups::most_rows(shape.rows(), at_once));
+}
+
+// Of throughout, with room for where sequences of a group begin.
+std::size_t Graph::throughout_bytes(const BufferPlaces& places, const Engine& engine, const BatchShape& shape) const {
+  if (!may_go_by_sequences(engine, shape)) return places.throughout;
+  const std::int64_t at_once = operations_.most_rows_at_once(shape.rows(), engine);
+  runtime::ScratchLayout layout;
+  layout.add<std::byte>(places.throughout);
+  layout.add<std::int64_t>(SequenceGroups::most_rows(shape.rows(), at_once) + 1);
+  return layout.bytes();
 }
 
 template <class Function>
@@ -119,19 +148,26 @@ std::size_t Graph::workspace_bytes(const Engine& engine, const BatchShape& shape
     for_each_size(some, is_run, engine, shape, [&](const Operation& operation, const BatchShape& rows) {
       inner = std::max(inner, operation.workspace_bytes(engine, rows));
     });
+    for (int number = some.first; number < some.end; ++number) {
+      inner = std::max(inner, bytes_in_groups(engine, shape, number));
+    }
     most = std::max(most, (is_run ? places.within_runs : places.outside_runs) + inner);
   });
-  return places.throughout + most;
+  return throughout_bytes(places, engine, shape) + most;
 }
 
 void Graph::reserve(Engine& engine, const BatchShape& shape) const {
   // Held while the operations reserve theirs, as it is when they run.
   const BufferPlaces places = buffers_.places(operations_, engine, shape.rows(), shape.rows());
-  const runtime::Scratch throughout(engine, places.throughout, name());
+  const runtime::Scratch throughout(engine, throughout_bytes(places, engine, shape), name());
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
     for_each_size(some, is_run, engine, shape,
                   [&](const Operation& operation, const BatchShape& rows) { operation.reserve(engine, rows); });
+    for (int number = some.first; number < some.end; ++number) {
+      const std::size_t bytes = bytes_in_groups(engine, shape, number);
+      if (bytes > 0) runtime::reserve_scratch(engine, &bytes, 1, name());
+    }
   });
 }
 

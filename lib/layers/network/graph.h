@@ -91,7 +91,14 @@ class Graph {
   void for_each_size(const OperationRange& some, bool is_run, const Engine& engine, const BatchShape& shape,
                      Function function) const;
   void run_forward(GraphCall call, const OperationRange& some, const Runner& runner = Runner()) const;
-  void run_by_sequences(const GraphCall& call, const SequenceGroups& groups, const Runner& runner) const;
+  void run_by_sequences(const GraphCall& call, const SequenceGroups& groups, std::int64_t* begins,
+                        const Runner& runner) const;
+  // Whether sequences may go through blocks by groups, as several of which those rows of a batch may then go.
+  [[nodiscard]] bool may_go_by_sequences(const Engine& engine, const BatchShape& shape) const noexcept;
+  [[nodiscard]] std::size_t throughout_bytes(const BufferPlaces& places, const Engine& engine,
+                                             const BatchShape& shape) const;
+  // What an operation takes at most in a group of such sequences; 0 where there are none.
+  [[nodiscard]] std::size_t bytes_in_groups(const Engine& engine, const BatchShape& shape, int operation) const;
   [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
   [[nodiscard]] std::size_t kept_bytes(Engine& engine, const GraphInput& input, const BatchShape& shape,
                                        const GraphTraining& training) const;

@@ -234,6 +234,9 @@ class Operation {
   // What forward() takes from the engine for so many rows; and taking it now.
   [[nodiscard]] virtual std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const;
   virtual void reserve(Engine& engine, const BatchShape& shape) const;
+  // The first at most, for so many rows of one sample or fewer, whatever sequences they are. Unless overridden, as many
+  // rows take the most.
+  [[nodiscard]] virtual std::size_t workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const;
 
   [[nodiscard]] const Slice& output() const noexcept { return output_; }
   [[nodiscard]] std::span<const Slice> inputs() const noexcept { return inputs_; }

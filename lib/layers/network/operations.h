@@ -118,6 +118,7 @@ class ProductOperation final : public Operation {
   }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
   void reserve(Engine& engine, const BatchShape& shape) const override;
+  [[nodiscard]] std::size_t workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     return {.in = input(0).columns,
@@ -306,6 +307,7 @@ class AttentionOperation final : public Operation {
   }
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
   void reserve(Engine& engine, const BatchShape& shape) const override;
+  [[nodiscard]] std::size_t workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const override;
 
  private:
   [[nodiscard]] AttentionOptions options(const GraphCall& call) const;

@@ -62,6 +62,10 @@ std::size_t ProductOperation::workspace_bytes(const Engine& engine, const BatchS
   return product_bytes(engine, shape.rows(), weight_.matrix, weight_rows());
 }
 
+std::size_t ProductOperation::workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const {
+  return product_bytes_up_to(engine, rows, weight_.matrix, weight_rows());
+}
+
 void ProductOperation::reserve(Engine& engine, const BatchShape& shape) const {
   reserve_product(engine, shape.rows(), weight_.matrix, weight_rows());
 }

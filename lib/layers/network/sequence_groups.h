@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,57 +10,67 @@
 
 namespace headlight::layers {
 
-// As many sequences, one after another, as have so many rows together, or one that has more: what a block makes of them
-// then stays in the cache.
+// Sequences, one after another, that have about as many rows together as go through a run at once: what a block makes
+// of them then stays in the cache. No group has less than half of that, since it reads all weights. Where a sequence
+// has more than twice as many, all go together: it gains nothing, and what attention takes for it has no small bound.
 class SequenceGroups {
  public:
-  // Those that begin there, rows offsets[s] … offsets[s + 1] − 1; without offsets all rows are one group.
-  SequenceGroups(std::span<const std::int64_t> offsets, std::int64_t rows, std::int64_t most_together) noexcept
-      : offsets_(offsets), most_together_(most_together) {
-    if (offsets.empty() || rows <= most_together) {
-      most_rows_ = rows;
-      return;
+  // Rows offsets[s] … offsets[s + 1] − 1 are sequence s; without offsets all rows are one group.
+  SequenceGroups(std::span<const std::int64_t> offsets, std::int64_t rows, std::int64_t rows_at_once) noexcept
+      : offsets_(offsets), rows_at_once_(rows_at_once), most_rows_(rows) {
+    if (offsets.empty() || rows <= rows_at_once) return;
+    for (std::size_t s = 0; s < sequences(); ++s) {
+      if (offsets[s + 1] - offsets[s] > 2 * rows_at_once) return;
     }
-    for (std::size_t first = 0; first < sequences();) {
-      const std::size_t end = end_of(first);
-      most_rows_ = std::max(most_rows_, offsets[end] - offsets[first]);
-      first = end;
-    }
+    most_rows_ = 0;
+    for_each_group([&](std::size_t first, std::size_t end) {
+      most_rows_ = std::max(most_rows_, offsets_[end] - offsets_[first]);
+    });
     are_one_ = most_rows_ == rows;
+  }
+
+  // Of several groups, the rows of the largest at most: fewer than half of those at once, with a sequence that was too
+  // long for them and what is left behind it.
+  [[nodiscard]] static std::int64_t most_rows(std::int64_t rows, std::int64_t rows_at_once) noexcept {
+    return std::min(rows, 3 * rows_at_once);
   }
 
   [[nodiscard]] bool are_one() const noexcept { return are_one_; }
   [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
 
-  // f(rows, where their sequences begin among them) for each group.
+  // f(rows, where their sequences begin among them, those without rows left out) for each group; `begins` has room for
+  // most_rows() + 1 numbers.
   template <class Function>
-  void for_each(Function f) const {
-    std::array<std::int64_t, kMostSequences + 1> begin;
-    for (std::size_t first = 0; first < sequences();) {
-      const std::size_t end = end_of(first);
-      for (std::size_t s = first; s <= end; ++s) begin[s - first] = offsets_[s] - offsets_[first];
+  void for_each(std::int64_t* begins, Function f) const {
+    for_each_group([&](std::size_t first, std::size_t end) {
       const RowRange rows = {offsets_[first], offsets_[end] - offsets_[first]};
-      if (rows.count > 0) f(rows, std::span<const std::int64_t>(begin.data(), end - first + 1));
-      first = end;
-    }
+      std::size_t count = 0;
+      for (std::size_t s = first; s < end; ++s) {
+        if (offsets_[s + 1] > offsets_[s]) begins[count++] = offsets_[s] - rows.first;
+      }
+      begins[count] = rows.count;
+      f(rows, std::span<const std::int64_t>(begins, count + 1));
+    });
   }
 
  private:
-  // So that what is known of a group needs no memory.
-  static constexpr std::size_t kMostSequences = 256;
-
   [[nodiscard]] std::size_t sequences() const noexcept { return offsets_.size() - 1; }
-  // Behind the last sequence of the group that begins with that one.
-  [[nodiscard]] std::size_t end_of(std::size_t first) const noexcept {
-    std::size_t end = first + 1;
-    while (end < sequences() && end - first < kMostSequences && offsets_[end + 1] - offsets_[first] <= most_together_)
-      ++end;
-    return end;
+  // f(first sequence, behind the last one).
+  template <class Function>
+  void for_each_group(Function f) const {
+    for (std::size_t first = 0, end = 0; first < sequences(); first = end) {
+      for (end = first + 1; end < sequences(); ++end) {
+        const bool is_enough = 2 * (offsets_[end] - offsets_[first]) >= rows_at_once_;
+        if (is_enough && offsets_[end + 1] - offsets_[first] > rows_at_once_) break;
+      }
+      if (2 * (offsets_.back() - offsets_[end]) < rows_at_once_) end = sequences();
+      f(first, end);
+    }
   }
 
   std::span<const std::int64_t> offsets_;
-  std::int64_t most_together_;
-  std::int64_t most_rows_ = 0;
+  std::int64_t rows_at_once_;
+  std::int64_t most_rows_;
   bool are_one_ = true;
 };
 

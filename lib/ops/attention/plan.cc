@@ -89,6 +89,12 @@ bool fill_workers(std::int64_t heads, std::int64_t units_of_head, int workers) n
   return workers == 1 || (units >= kLeast * workers && round_up(units, workers) - units <= units / kEven);
 }
 
+std::int64_t most_rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                               const AttentionPlan& plan) noexcept {
+  const std::int64_t floats_of_row = sizes.head_dim + plan.padded_value_dim + kernels.lanes;
+  return kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
+}
+
 // Rows of a unit that packs its keys for itself: as many as the cache holds and the workers can share evenly.
 struct CopyRows {
   std::int64_t rows;
@@ -96,8 +102,7 @@ struct CopyRows {
 };
 CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                       const AttentionPlan& plan) noexcept {
-  const std::int64_t floats_of_row = sizes.head_dim + plan.padded_value_dim + kernels.lanes;
-  const std::int64_t most = kRowBytes / (floats_of_row * static_cast<std::int64_t>(sizeof(float)));
+  const std::int64_t most = most_rows_of_copy(kernels, sizes, plan);
   // An empty batch, of rows without end perhaps, never fills the workers.
   const std::int64_t heads = std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
   std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
@@ -200,6 +205,61 @@ void lay_out_saved_rows(const AttentionSizes& sizes, const AttentionTraits& trai
   plan.row_sum = plan.for_call<float>(saved);
 }
 
+// What the sizes alone decide.
+AttentionPlan sized_plan(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+  AttentionPlan plan{};
+  plan.rows = sizes.query_length * sizes.group;
+  plan.key_block = kernels.key_block > 0 ? kernels.key_block : attention_key_block(sizes);
+  plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
+  plan.scores_stride = scores_stride(
+      std::min(plan.key_block, kernels::filled_up(sizes.key_length, std::max(kernels.lanes, kernels.keys_of_step))),
+      kernels);
+  plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
+  plan.key_words = kernels::filled_up(sizes.head_dim / kernels.numbers_of_word, kernels.words_of_step);
+  return plan;
+}
+
+std::int64_t rows_in_place(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+  return kernels.sweeps_parts || sizes.value_dim % kernels.lanes == 0 ? kernels.sweep_rows : 0;
+}
+
+// Of how many keys all may be packed first.
+std::int64_t keys_packed_first(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+  const std::int64_t of_key =
+      std::max<std::int64_t>(4 * (sizes.head_dim + round_up(sizes.value_dim, kernels.lanes)), 1);
+  const std::int64_t heads = std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
+  return std::min(kMostBytesOfHead / of_key, kMostBytesPackedFirst / heads / of_key);
+}
+
+// What lies where, once it is decided who computes what.
+void lay_out(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes, const AttentionTraits& traits,
+             AttentionPlan& plan) noexcept {
+  const std::int64_t heads = sizes.batch * sizes.key_value_heads;
+  const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
+  plan.call_keys = packed && !traits.by_block ? plan.key_block * kernels.call_blocks : plan.key_block;
+  // Pairs of keys share words in panels alone.
+  plan.pack_values = packed && (kernels.numbers_of_word > 1 || values_want_packing(kernels, sizes, traits, plan.rows));
+  plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
+  plan.packed_value_dim = divide_up(sizes.value_dim, kernels.value_panel) * plan.value_panel_width;
+  const std::int64_t packed_keys =
+      plan.route == AttentionRoute::packed_by_block ? std::min(plan.call_keys, sizes.key_length) : sizes.key_length;
+  // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
+  const std::int64_t filled_keys = kernels::filled_up(packed_keys, kernels.keys_of_step);
+  if (packed) {
+    plan.packed_keys_size = round_up(filled_keys * std::max(sizes.head_dim, plan.key_words) + kernels.lanes, 32);
+  }
+  if (plan.pack_values) plan.packed_values_size = filled_keys * plan.packed_value_dim;
+  lay_out_worker(kernels, sizes, traits, plan);
+  const bool all = plan.route == AttentionRoute::packed_first;
+  plan.all_packed_keys = plan.for_call<float>(all ? heads * plan.packed_keys_size : 0);
+  plan.all_packed_values = plan.for_call<float>(all ? heads * plan.packed_values_size : 0);
+  const std::int64_t partials = plan.route == AttentionRoute::split_keys ? heads * plan.key_blocks * plan.rows : 0;
+  plan.partial_maximum = plan.for_call<float>(partials);
+  plan.partial_sums = plan.for_call<float>(partials * kernels.lanes);
+  plan.partial_out = plan.for_call<float>(partials * plan.padded_value_dim);
+  lay_out_saved_rows(sizes, traits, plan);
+}
+
 }  // namespace
 
 AttentionTraits traits_of(const AttentionOptions& options, const AttentionSizes& sizes,
@@ -226,52 +286,55 @@ std::int64_t attention_key_block(const AttentionSizes& sizes) noexcept {
 
 AttentionPlan plan_attention(const Engine& engine, const kernels::AttentionKernels& kernels,
                              const AttentionSizes& sizes, const AttentionTraits& traits) noexcept {
-  AttentionPlan plan{};
+  AttentionPlan plan = sized_plan(kernels, sizes);
   const std::int64_t heads = sizes.batch * sizes.key_value_heads;
-  plan.rows = sizes.query_length * sizes.group;
-  plan.key_block = kernels.key_block > 0 ? kernels.key_block : attention_key_block(sizes);
-  plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
-  plan.scores_stride = scores_stride(
-      std::min(plan.key_block, kernels::filled_up(sizes.key_length, std::max(kernels.lanes, kernels.keys_of_step))),
-      kernels);
-  plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
-  plan.key_words = kernels::filled_up(sizes.head_dim / kernels.numbers_of_word, kernels.words_of_step);
-
   const std::int64_t tiles = divide_up(plan.rows, kernels.query_rows);
   const std::int64_t most_units = heads * std::max(tiles, plan.key_blocks);
   plan.workers = runtime::workers_for(engine, most_units, estimated_nanoseconds(kernels, sizes));
-  const std::int64_t most_rows_in_place =
-      kernels.sweeps_parts || sizes.value_dim % kernels.lanes == 0 ? kernels.sweep_rows : 0;
+  const std::int64_t most_rows_in_place = rows_in_place(kernels, sizes);
   plan.from_far_memory = bytes_of_keys(sizes) > runtime::costs::kAttentionFarBytes;
   plan.follows_memory = plan.from_far_memory && traits.follows_memory && !traits.heads_apart;
   plan.unit_heads = plan.rows <= most_rows_in_place ? sweep_heads(kernels, sizes, traits, plan) : 1;
   const CopyRows copy = rows_of_copy(kernels, sizes, plan);
   plan.route = choose_route(kernels, most_rows_in_place, heads, sizes, traits, plan, copy);
   plan.row_block = std::min(plan.rows, rows_of_unit(plan, heads, kernels, copy));
-  const bool packed = plan.route == AttentionRoute::packed_by_block || plan.route == AttentionRoute::packed_first;
-  plan.call_keys = packed && !traits.by_block ? plan.key_block * kernels.call_blocks : plan.key_block;
-  // Pairs of keys share words in panels alone.
-  plan.pack_values = packed && (kernels.numbers_of_word > 1 || values_want_packing(kernels, sizes, traits, plan.rows));
-  plan.value_panel_width = std::min<std::int64_t>(kernels.value_panel, plan.padded_value_dim);
-  plan.packed_value_dim = divide_up(sizes.value_dim, kernels.value_panel) * plan.value_panel_width;
-  const std::int64_t packed_keys =
-      plan.route == AttentionRoute::packed_by_block ? std::min(plan.call_keys, sizes.key_length) : sizes.key_length;
-  // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
-  const std::int64_t filled_keys = kernels::filled_up(packed_keys, kernels.keys_of_step);
-  if (packed) {
-    plan.packed_keys_size = round_up(filled_keys * std::max(sizes.head_dim, plan.key_words) + kernels.lanes, 32);
-  }
-  if (plan.pack_values) plan.packed_values_size = filled_keys * plan.packed_value_dim;
-  lay_out_worker(kernels, sizes, traits, plan);
-  const bool all = plan.route == AttentionRoute::packed_first;
-  plan.all_packed_keys = plan.for_call<float>(all ? heads * plan.packed_keys_size : 0);
-  plan.all_packed_values = plan.for_call<float>(all ? heads * plan.packed_values_size : 0);
-  const std::int64_t partials = plan.route == AttentionRoute::split_keys ? heads * plan.key_blocks * plan.rows : 0;
-  plan.partial_maximum = plan.for_call<float>(partials);
-  plan.partial_sums = plan.for_call<float>(partials * kernels.lanes);
-  plan.partial_out = plan.for_call<float>(partials * plan.padded_value_dim);
-  lay_out_saved_rows(sizes, traits, plan);
+  lay_out(kernels, sizes, traits, plan);
   return plan;
+}
+
+std::size_t most_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                            const AttentionTraits& traits) noexcept {
+  std::size_t most = 0;
+  const auto of_length = [&](std::int64_t length) {
+    AttentionSizes fewer = sizes;
+    fewer.query_length = std::min(sizes.query_length, length);
+    fewer.key_length = std::min(sizes.key_length, length);
+    return fewer;
+  };
+  // Those that are swept where they lie are of a few lengths.
+  const std::int64_t swept = rows_in_place(kernels, sizes) / sizes.group;
+  for (std::int64_t length = 1; length <= std::min(sizes.query_length, swept); ++length) {
+    most = std::max(most, plan_attention(engine, kernels, of_length(length), traits).bytes());
+  }
+  for (const AttentionRoute route : {AttentionRoute::packed_by_block, AttentionRoute::packed_first}) {
+    const bool packs_first = route == AttentionRoute::packed_first;
+    if (packs_first && engine.threads() == 1) continue;
+    const AttentionSizes longest = packs_first ? of_length(keys_packed_first(kernels, sizes)) : sizes;
+    if (longest.query_length == 0) continue;
+    AttentionPlan plan = sized_plan(kernels, longest);
+    plan.route = route;
+    plan.workers = engine.threads();
+    plan.unit_heads = 1;
+    // As rows_of_copy() and rows_of_unit() have them at most.
+    const std::int64_t of_unit = packs_first ? std::max<std::int64_t>(kRowBlock, kernels.call_rows)
+                                             : std::max(most_rows_of_copy(kernels, longest, plan), kRowBlock);
+    plan.row_block = std::min(plan.rows, round_up(of_unit, std::int64_t{kernels.query_rows}));
+    plan.scores_stride = std::min(plan.key_block, longest.key_length + kernels.keys_of_step) + 2 * kernels.lanes;
+    lay_out(kernels, longest, traits, plan);
+    static_cast<void>(plan.for_worker<std::byte>(128));  // fewer rows may be more calls' by one
+    most = std::max(most, plan.bytes());
+  }
+  return most;
 }
 
 }  // namespace headlight::ops

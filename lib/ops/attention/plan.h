@@ -153,4 +153,11 @@ struct AttentionPlan : CallPlan {
 [[nodiscard]] std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
                                                const AttentionSizes& sizes) noexcept;
 
+// Enough for any call with as many queries and keys as these sizes, or fewer of both: a call of fewer may take another
+// route, and more memory.
+[[nodiscard]] std::size_t attention_bytes_up_to(const Engine& engine, const AttentionSizes& sizes) noexcept;
+// The same of such calls by these kernels that have those traits, some of which want no less.
+[[nodiscard]] std::size_t most_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                          const AttentionSizes& sizes, const AttentionTraits& traits) noexcept;
+
 }  // namespace headlight::ops

@@ -79,6 +79,15 @@ std::size_t most_short_bytes(const Engine& engine, const kernels::AttentionKerne
                              engine.threads());
 }
 
+// Fewer queries than lanes may take wider columns.
+std::size_t short_bytes_up_to(const Engine& engine, const kernels::AttentionKernels& kernels,
+                              const AttentionSizes& sizes) noexcept {
+  if (sizes.query_length == 0 || sizes.value_dim == 0 || sizes.head_dim > kMaxShortHeadDim) return 0;
+  AttentionSizes few = sizes;
+  few.query_length = std::min<std::int64_t>(sizes.query_length, kernels.lanes);
+  return short_scratch_bytes(typed_short_floats(kernels, sizes) + short_columns(kernels, few), engine.threads());
+}
+
 void attend_short(Engine& engine, std::string_view name, const ShortAttention& call) {
   attend_short_rows(engine, name, call);
 }

@@ -36,6 +36,9 @@ struct ShortAttention {
                                            const AttentionSizes& sizes, const AttentionOptions& options) noexcept;
 [[nodiscard]] std::size_t most_short_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
                                            const AttentionSizes& sizes) noexcept;
+// The same of as many queries and keys or fewer.
+[[nodiscard]] std::size_t short_bytes_up_to(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                            const AttentionSizes& sizes) noexcept;
 // Throws OutOfMemory.
 void attend_short(Engine& engine, std::string_view name, const ShortAttention& call);
 

@@ -23,8 +23,13 @@ std::size_t attention_call_bytes(const Engine& engine, const AttentionSizes& siz
   return plan_attention(engine, kernels, sizes, traits).borrowed();
 }
 
-std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                 const AttentionSizes& sizes) noexcept {
+namespace {
+
+// The largest of f(kernels, traits) over those that a call may have: of operands that are floats or not, heads apart or
+// side by side; traits ask for everything.
+template <class Function>
+std::size_t largest_of(const Engine& engine, const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                       Function f) noexcept {
   AttentionTraits traits{.with_probabilities = true,
                          .probability_rows = sizes.query_length,
                          .copies_queries = true,
@@ -35,20 +40,33 @@ std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionK
                          .with_scores = true,
                          .with_dropout = true,
                          .values_aligned = false};
-  std::size_t bytes = most_short_bytes(engine, kernels, sizes);
+  std::size_t bytes = 0;
   kernels::AttentionKernels narrow = kernels;
   narrow.sweep_rows = kernels.narrow_sweep_rows;
   narrow.sweeps_parts = false;
   for (const bool heads_apart : {false, true}) {
     traits.heads_apart = heads_apart;
-    bytes = std::max({bytes, plan_attention(engine, kernels, sizes, traits).bytes(),
-                      plan_attention(engine, narrow, sizes, traits).bytes()});
+    bytes = std::max({bytes, f(kernels, traits), f(narrow, traits)});
     if (!engine.features().has(InstructionFeature::amx_bf16)) continue;
-    const kernels::AttentionKernels tiles = kernels::with_shapes_of_tile_registers(kernels);
-    bytes =
-        std::max({bytes, plan_attention(engine, tiles, sizes, traits).bytes(), most_short_bytes(engine, tiles, sizes)});
+    bytes = std::max(bytes, f(kernels::with_shapes_of_tile_registers(kernels), traits));
   }
   return bytes;
+}
+
+}  // namespace
+
+std::size_t attention_plan_bytes(const Engine& engine, const kernels::AttentionKernels& kernels,
+                                 const AttentionSizes& sizes) noexcept {
+  return largest_of(engine, kernels, sizes, [&](const kernels::AttentionKernels& some, const AttentionTraits& traits) {
+    return std::max(plan_attention(engine, some, sizes, traits).bytes(), most_short_bytes(engine, some, sizes));
+  });
+}
+
+std::size_t attention_bytes_up_to(const Engine& engine, const AttentionSizes& sizes) noexcept {
+  const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
+  return largest_of(engine, kernels, sizes, [&](const kernels::AttentionKernels& some, const AttentionTraits& traits) {
+    return std::max(most_plan_bytes(engine, some, sizes, traits), short_bytes_up_to(engine, some, sizes));
+  });
 }
 
 }  // namespace ops

@@ -157,4 +157,41 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   return split;
 }
 
+std::size_t gemm_bytes_up_to(const Engine& engine, kernels::GemmBlock product) noexcept {
+  const kernels::GemmKernels& kernels = gemm_kernels(engine, product.b.type);
+  const std::int64_t m = product.rows, n = product.columns, k = product.depth;
+  if (m == 0 || n == 0) return 0;
+  const bool packs = product.b.layout != kernels::OperandLayout::panels;
+  GemmSplit most{};
+  most.workers = engine.threads();
+  product.epilogue.beta = 1.0f;  // asks for the most
+  product.a_depth_stride = 1;
+  std::int64_t floats = 0;
+  if (packs && n == 1) {  // one column may be computed as one row (run.cc)
+    kernels::GemmBlock turned = product;
+    turned.rows = 1;
+    turned.columns = m;
+    floats = kernels.scratch_floats(turned);
+  }
+  const std::int64_t width = round_up(n, kernels.lanes);
+  const bool packs_first = packs && divide_up(m, kernels.tile_rows) > kTilesPerPackingBlock &&
+                           k <= kMostPackedFloats / std::max(width, std::int64_t{1});
+  if (packs_first) most.packed = most.for_call<float>(width, k);
+  const std::int64_t tiles_each = std::max(packs ? kTilesPerPackingBlock : 0, tiles_per_block(kernels, k));
+  const bool rounds = kernels.round_rows != nullptr;
+  product.rows = std::min(m, tiles_each * kernels.tile_rows);
+  if (!rounds) product.columns = std::min(n, kMaxPanels * kernels.panel_width);
+  floats = std::max(floats, kernels.scratch_floats(product));
+  if (packs_first) {
+    product.b.layout = kernels::OperandLayout::panels;
+    floats = std::max(floats, kernels.scratch_floats(product));
+  }
+  most.scratch = most.for_worker<float>(floats);
+  if (rounds) {
+    const std::int64_t ahead = kTasksPerWorker * engine.threads() * tiles_each * kernels.tile_rows;
+    most.rounded = most.for_call<float>(std::min(m, ahead), kernels.rounded_row(k));
+  }
+  return most.bytes();
+}
+
 }  // namespace headlight::ops

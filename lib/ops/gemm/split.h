@@ -58,4 +58,8 @@ enum class PackB : std::uint8_t {
 [[nodiscard]] GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::GemmBlock& product,
                                    PackB pack_b = PackB::once_where_it_pays) noexcept;
 
+// What such a product takes from the engine at most, with as many rows as that or fewer, of an A whose rows lie as they
+// are: split_gemm() of fewer may take more. Of panels, or of a B [N, K] that is transposed.
+[[nodiscard]] std::size_t gemm_bytes_up_to(const Engine& engine, kernels::GemmBlock product) noexcept;
+
 }  // namespace headlight::ops

@@ -164,11 +164,25 @@ void rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim
                    std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
                    View<float, 2> cosines_and_sines) {
   check(spec, head_dim, positions, offsets, cosines_and_sines);
-  const runtime::Scratch scratch(engine, ops::lengths_bytes(spec, static_cast<std::int64_t>(offsets.size()) - 1),
+  if (!ops::angles_ask_for_lengths(spec)) {
+    return ops::fill_rotary_angles(engine, spec, head_dim, positions, offsets, nullptr, cosines_and_sines);
+  }
+  // Sequences without rows may be any number, and take no memory.
+  const auto has_rows = [&](std::size_t s) { return offsets[s + 1] > offsets[s]; };
+  std::size_t sequences = 0;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) sequences += has_rows(s) ? 1 : 0;
+  const runtime::Scratch scratch(engine, ops::lengths_bytes(spec, static_cast<std::int64_t>(sequences)),
                                  kRotaryAnglesName);
   auto* const lengths = reinterpret_cast<std::int64_t*>(scratch.data());
-  if (ops::angles_ask_for_lengths(spec)) ops::find_sequence_lengths(positions, offsets, lengths);
-  ops::fill_rotary_angles(engine, spec, head_dim, positions, offsets, lengths, cosines_and_sines);
+  std::int64_t* const begins = lengths + sequences;
+  std::size_t sequence = 0;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
+    if (has_rows(s)) begins[sequence++] = offsets[s];
+  }
+  begins[sequences] = static_cast<std::int64_t>(positions.size());
+  const std::span<const std::int64_t> with_rows(begins, sequences + 1);
+  ops::find_sequence_lengths(positions, with_rows, lengths);
+  ops::fill_rotary_angles(engine, spec, head_dim, positions, with_rows, lengths, cosines_and_sines);
 }
 
 namespace ops {
@@ -178,7 +192,7 @@ bool angles_ask_for_lengths(const RotarySpec& spec) noexcept {
 }
 
 std::size_t lengths_bytes(const RotarySpec& spec, std::int64_t sequences) noexcept {
-  return angles_ask_for_lengths(spec) ? static_cast<std::size_t>(sequences) * sizeof(std::int64_t) : 0;
+  return angles_ask_for_lengths(spec) ? static_cast<std::size_t>(2 * sequences + 1) * sizeof(std::int64_t) : 0;
 }
 
 std::size_t frequencies_bytes(const Engine& engine, std::int64_t columns) noexcept {

@@ -23,8 +23,8 @@ void fill_rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t hea
                         std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
                         const std::int64_t* lengths, View<float, 2> cosines_and_sines);
 
-// What fill_rotary_angles() takes from the engine at most, for so many angles' numbers; and lengths of so many
-// sequences.
+// What fill_rotary_angles() takes from the engine at most, for so many angles' numbers; and what rotary_angles() knows
+// beside of so many sequences that have rows: where they begin, and their lengths.
 [[nodiscard]] std::size_t frequencies_bytes(const Engine& engine, std::int64_t columns) noexcept;
 [[nodiscard]] std::size_t lengths_bytes(const RotarySpec& spec, std::int64_t sequences) noexcept;
 

@@ -1,0 +1,182 @@
+// Networks take no more memory than they foretell, and none once it is reserved.
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "headlight/attention.h"
+#include "headlight/layers/network.h"
+#include "layers/network_case.h"
+#include "ops/attention/check.h"
+#include "ops/attention/plan.h"
+#include "ops/gemm/internal.h"
+#include "ops/gemm/split.h"
+#include "support/allocation_counter.h"
+#include "support/compare.h"
+#include "support/isas.h"
+#include "support/workers.h"
+
+namespace headlight::test::network_memory_test {
+
+using NetworkMemoryTest = EachIsa;
+HEADLIGHT_ON_EVERY_ISA(NetworkMemoryTest);
+
+// Whatever sequences the tokens are.
+TEST_P(NetworkMemoryTest, AllocatesNothingOnceReserved) {
+  Random random(4);
+  for (std::int64_t n = 0; n < 20; ++n) {
+    Engine engine(options(2));
+    wait_for_workers(engine);
+    Network network(draw_network_for(random, 500));
+    randomize(network, random);
+    network.set_precision(n % 2 == 0 ? NumberType::float32 : NumberType::bfloat16);
+    for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{40, 3},
+                                                     std::vector<std::int64_t>(40, 29),
+                                                     {1, 500, 20, 333, 0, 306},
+                                                     {100, 44, 100, 44, 0, 100, 44, 1, 145, 145, 300, 2}}) {
+      const Tokens tokens(random, 20, lengths);
+      Tensor<float, 2> hidden({tokens.count(), network.spec().width});
+      network.reserve(engine, tokens.count());
+      const std::size_t reserved = engine.scratch_bytes();
+      EXPECT_GE(reserved, network.workspace_bytes(engine, tokens.count()));
+      const AllocationCounter counter;
+      network.forward(engine, tokens.input(), hidden.view());
+      EXPECT_EQ(counter.count(), 0) << "specification " << n;
+      EXPECT_EQ(engine.scratch_bytes(), reserved) << "specification " << n;
+    }
+  }
+}
+
+// Attention's memory does not grow with the length alone: it is foretold for any that go through a block together.
+TEST_P(NetworkMemoryTest, TakesNoMoreThanItForetellsWhateverSequencesGoTogether) {
+  Random random(7);
+  using Lengths = std::vector<std::int64_t>;
+  Lengths in_turns, few;
+  for (int n = 0; n < 12; ++n) in_turns.insert(in_turns.end(), {100, 44});
+  for (int n = 0; n < 1200; ++n) few.insert(few.end(), {1, 0});
+  const std::vector<Lengths> batches = {{1500, 100}, {1510, 1510, 1076}, in_turns,     Lengths(10, 145),
+                                        few,         {200, 300, 100},    {430, 9, 430}};
+  for (const int threads : {1, 2, 5}) {
+    for (const Lengths& lengths : batches) {
+      NetworkSpec spec;
+      spec.width = 8;
+      spec.embedding.vocabulary = 20;
+      spec.blocks.resize(1);
+      // Few keys for each row take as much memory, and less time.
+      spec.blocks[0].attention = {.heads = 12, .head_dim = 64, .window_before = 2, .window_after = 2};
+      spec.blocks[0].feed_forward.hidden_width = 16;
+      Network network(spec);
+      network.set_precision(threads == 1 ? NumberType::int8 : NumberType::float32);
+      const Tokens tokens(random, 20, lengths);
+      Engine reserved(options(threads)), fresh(options(threads));
+      network.reserve(reserved, tokens.count());
+      const std::size_t bytes = reserved.scratch_bytes();
+      EXPECT_EQ(forward(reserved, network, tokens).shape()[0], tokens.count());
+      EXPECT_EQ(reserved.scratch_bytes(), bytes) << lengths[0] << " and others, " << threads << " threads";
+      static_cast<void>(forward(fresh, network, tokens));
+      EXPECT_LE(fresh.scratch_bytes(), bytes) << lengths[0] << " and others, " << threads << " threads";
+    }
+  }
+}
+
+// The angles of some scalings ask how long a sequence is: those without tokens are not counted.
+TEST_P(NetworkMemoryTest, TakesNoMemoryForSequencesWithoutTokens) {
+  Random random(9);
+  NetworkSpec spec;
+  spec.width = 8;
+  spec.embedding.vocabulary = 20;
+  spec.blocks.resize(1);
+  spec.blocks[0].feed_forward.hidden_width = 8;
+  RotarySpec& rotary = spec.blocks[0].attention.rotary;
+  spec.blocks[0].attention.head_dim = rotary.dims = 8;
+  rotary.scaling = {.kind = RotaryScalingKind::dynamic, .factor = 4, .original_length = 4};
+  Network network(spec);
+  randomize(network, random);
+  std::vector<std::int64_t> lengths(10000, 0);
+  lengths[10] = 8;
+  const Tokens tokens(random, 20, lengths);
+  Engine engine(options(1));
+  network.reserve(engine, tokens.count());
+  const std::size_t reserved = engine.scratch_bytes();
+  const Tensor<float, 2> hidden = forward(engine, network, tokens);
+  EXPECT_EQ(engine.scratch_bytes(), reserved);
+  EXPECT_TRUE(same_bits(forward(engine, network, tokens.only(10)).view(), hidden.view()));
+}
+
+// What a call takes does not grow with every row: the bound covers all calls that have fewer.
+TEST_P(NetworkMemoryTest, BoundsAttentionOfAnyLength) {
+  Random random(10);
+  for (const int threads : {1, 2, 5, 16}) {
+    const Engine engine(options(threads));
+    for (int n = 0; n < 12; ++n) {
+      const std::int64_t longest = random.integer(1, 900), key_value_heads = random.integer(1, 12);
+      const std::int64_t head_dim = random.once_in(2) ? 64 : random.integer(1, 300);
+      AttentionShape shape = {.batch = 1,
+                              .query_length = longest,
+                              .key_length = longest,
+                              .query_heads = key_value_heads * random.integer(1, 3),
+                              .key_value_heads = key_value_heads,
+                              .head_dim = head_dim,
+                              .value_dim = head_dim};
+      const std::size_t bound = ops::attention_bytes_up_to(engine, ops::check_attention_shape("test", shape));
+      std::size_t most = 0;
+      for (std::int64_t length = 1; length <= longest; ++length) {
+        shape.query_length = shape.key_length = length;
+        most = std::max(most, workspace_bytes(engine, shape));
+      }
+      EXPECT_GE(bound, most) << longest << " rows, " << key_value_heads << " heads of " << head_dim << ", " << threads
+                             << " threads";
+    }
+  }
+}
+
+TEST_P(NetworkMemoryTest, BoundsProductsOfAnyRows) {
+  Random random(11);
+  for (const int threads : {1, 2, 5, 16}) {
+    const Engine engine(options(threads));
+    for (const NumberType type : {NumberType::float32, NumberType::bfloat16, NumberType::float16, NumberType::int8}) {
+      for (const bool is_open : {false, true}) {
+        if (is_open && type != NumberType::float32) continue;
+        for (int n = 0; n < 6; ++n) {
+          kernels::GemmBlock product{};
+          product.columns = random.once_in(3) ? random.integer(1, 4) : random.integer(1, 2000);
+          product.depth = random.integer(1, 2000);
+          product.a_depth_stride = 1;
+          product.b.type = type;
+          product.b.layout = is_open ? kernels::OperandLayout::columns : kernels::OperandLayout::panels;
+          product.epilogue.beta = 1.0f;
+          const std::int64_t rows = random.integer(1, 900);
+          product.rows = rows;
+          const std::size_t bound = ops::gemm_bytes_up_to(engine, product);
+          std::size_t most = 0;
+          for (product.rows = 1; product.rows <= rows; ++product.rows) {
+            most = std::max(most, ops::gemm_batch_bytes(engine, {.product = product}).wanted);
+          }
+          EXPECT_GE(bound, most) << rows << " rows, " << product.columns << " columns of " << product.depth << ", "
+                                 << name(type) << ", " << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+// One table of distances serves every sequence: memory grows with the tokens, and not with their square.
+TEST(Network, ARelativeBiasTakesMemoryOfTheTokens) {
+  Engine engine({.threads = 1});
+  NetworkSpec spec;
+  spec.width = 8;
+  spec.embedding.vocabulary = 20;
+  spec.blocks.resize(2);
+  for (BlockSpec& block : spec.blocks) {
+    block.attention.heads = 4;
+    block.feed_forward.hidden_width = 8;
+  }
+  const auto bytes = [&](std::int64_t tokens) { return Network(spec).workspace_bytes(engine, tokens); };
+  const std::size_t few = bytes(1000), many = bytes(8000);
+  for (BlockSpec& block : spec.blocks) block.attention.relative_bias.buckets = 32;
+  constexpr std::int64_t kRow = 64;  // a row of 2 · 4 floats takes a line
+  EXPECT_LE(bytes(1000) - few, 1000u * kRow + 256);
+  EXPECT_LE(bytes(8000) - many, 8000u * kRow + 256);
+}
+
+}  // namespace headlight::test::network_memory_test
