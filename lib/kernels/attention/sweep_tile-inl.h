@@ -130,8 +130,9 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   Vec sums[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r] = zero();
-  // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps.
-  // Pointers that go on by themselves, and not load_turned(), which is slower on AVX2.
+  // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps. A
+  // core waits for few lines at a time: floats, whose rows have the most lines, are asked for in two places of each
+  // step where it is long. Pointers that go on by themselves, and not load_turned(), which is slower on AVX2.
   const Storage* next = tile.next;
   const std::int64_t further = tile.further;
   // Not of 16 bits that are widened: one thing more to keep in registers, and heads apart became slower.
@@ -144,17 +145,22 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
 #pragma GCC unroll 6
   for (int p = 0; p < kPointers; ++p) rows[p] = tile.key + kRowsOfPointer * p * key_stride;
   const auto row = [&](int j) { return rows[j / kRowsOfPointer] + j % kRowsOfPointer * key_stride; };
+  constexpr int kPlaces = sizeof(Storage) == sizeof(float) && kRows > 2 ? 2 : 1;
+  const auto ask_until = [&](std::int64_t column) {
+    for (; numbers_asked < kLanes * column; numbers_asked += head_dim) {
+      ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, further, second_level_alone);
+      next += key_stride;
+    }
+  };
   for (std::int64_t d = 0; d + kStep <= head_dim; d += kStep) {
     Vec words[kLanes];
 #pragma GCC unroll 16
     for (int j = 0; j < kLanes; ++j) words[j] = load_words<Numbers>(row(j));
 #pragma GCC unroll 6
     for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kStep;
-    for (; numbers_asked < kLanes * (d + kStep); numbers_asked += head_dim) {
-      ask_for<Numbers>(next, Numbers::kOfColumn * head_dim, further, second_level_alone);
-      next += key_stride;
-    }
+    ask_until(d + kStep / kPlaces);
     transpose(words);
+    if constexpr (kPlaces == 2) ask_until(d + kStep);
     add_words<Numbers>(query, d, words, scales, sums);
   }
 #pragma GCC unroll 16
