@@ -89,16 +89,20 @@ void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y, c
   // What is asked for of heads and their weights is of all sequences at once.
   const bool goes_by_sequences = input.attention == nullptr && input.probabilities.empty() && input.heads.empty() &&
                                  !operations_.sequences().empty();
+  const std::int64_t at_once = operations_.most_rows_at_once(tokens, engine);
   const SequenceGroups groups(goes_by_sequences ? input.tokens.offsets : std::span<const std::int64_t>(), tokens,
-                              operations_.most_rows_at_once(tokens, engine));
-  const BufferPlaces buffers = buffers_.places(operations_, engine, tokens, groups.most_rows());
+                              at_once);
+  // Memory for any groups of so many rows: a call with fewer of these sequences needs no more.
+  const std::int64_t of_group = groups.are_one() ? tokens : SequenceGroups::most_rows(tokens, at_once);
+  const BufferPlaces buffers = buffers_.places(operations_, engine, tokens, of_group);
   runtime::ScratchLayout layout;
   const auto of_buffers = layout.add<std::byte>(buffers.throughout);
-  const auto begins = layout.add<std::int64_t>(groups.are_one() ? 0 : groups.most_rows() + 1);
+  const auto begins = layout.add<std::int64_t>(groups.are_one() ? 0 : of_group + 1);
   const runtime::Scratch memory(engine, layout.bytes(), name());
   GraphCall call(engine, *this, input, y, buffers, nullptr);
   call.memory().buffers = of_buffers.in(memory.data());
   if (groups.are_one()) return run_forward(call, operations_.all(), runner);
+  reserve_for_groups(engine, {1, tokens}, buffers);
   run_by_sequences(call, groups, begins.in(memory.data()), runner);
 }
 
@@ -115,6 +119,16 @@ std::size_t Graph::bytes_in_groups(const Engine& engine, const BatchShape& shape
   const bool is_in_run = operations_.run_of(operation) != nullptr;
   return operations_[operation].workspace_bytes_up_to(
       engine, is_in_run ? at_once : SequenceGroups::most_rows(shape.rows(), at_once));
+}
+
+// What operations take beside the memory of a run, as reserve() takes it.
+void Graph::reserve_for_groups(Engine& engine, const BatchShape& shape, const BufferPlaces& places) const {
+  for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
+    const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
+    for (int number = some.first; number < some.end; ++number) {
+      const runtime::Scratch of_operation(engine, bytes_in_groups(engine, shape, number), name());
+    }
+  });
 }
 
 // Of throughout, with room for where sequences of a group begin.

@@ -99,6 +99,7 @@ class Graph {
                                              const BatchShape& shape) const;
   // What an operation takes at most in a group of such sequences; 0 where there are none.
   [[nodiscard]] std::size_t bytes_in_groups(const Engine& engine, const BatchShape& shape, int operation) const;
+  void reserve_for_groups(Engine& engine, const BatchShape& shape, const BufferPlaces& places) const;
   [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
   [[nodiscard]] std::size_t kept_bytes(Engine& engine, const GraphInput& input, const BatchShape& shape,
                                        const GraphTraining& training) const;
