@@ -12,7 +12,7 @@ namespace headlight::ops {
 namespace {
 
 // An order of magnitude, for deciding whether other workers are worth waking.
-double estimated_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
+double backward_nanoseconds(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
   const double pairs = static_cast<double>(sizes.batch) * static_cast<double>(sizes.query_heads) *
                        static_cast<double>(sizes.query_length) * static_cast<double>(sizes.key_length);
   const double width = 3.0 * static_cast<double>(sizes.head_dim) + 2.0 * static_cast<double>(sizes.value_dim);
@@ -71,7 +71,7 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
   plan.stride = plan.key_block + kernels.lanes;
   const std::int64_t units = sizes.batch * sizes.key_value_heads * plan.key_blocks;
-  plan.workers = runtime::workers_for(engine, units, estimated_nanoseconds(kernels, sizes));
+  plan.workers = runtime::workers_for(engine, units, backward_nanoseconds(kernels, sizes));
   lay_out_worker(kernels, sizes, plan);
   const std::int64_t rows = sizes.batch * sizes.query_heads * sizes.query_length;
   plan.query_sums = plan.for_call<float>(narrow_query_gradient ? rows * plan.padded_head_dim : 0);
