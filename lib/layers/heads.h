@@ -12,6 +12,11 @@
 
 namespace headlight::layers {
 
+// [N, heads · D] as [N, heads, D].
+inline MutableTypedView<3> by_heads(const MutableTypedView<2>& rows, std::int64_t head_dim) noexcept {
+  return {rows.type, rows.data, {rows.extent(0), rows.extent(1) / head_dim, head_dim}, {rows.stride(0), head_dim, 1}};
+}
+
 // [B, L, heads · D] as [B, L, heads, D].
 template <class T>
 View<T, 4> split_heads(const View<T, 3>& x, std::int64_t heads) noexcept {

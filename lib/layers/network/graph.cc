@@ -18,6 +18,17 @@ EncoderInput tokens_of(const EncoderInput& all, const RowRange& rows, std::span<
   return {some(all.ids), some(all.positions), some(all.token_types), offsets};
 }
 
+// What is there throughout a pass: buffers, and where the sequences of a group of so many rows begin; of none if 0.
+struct Throughout {
+  Throughout(const BufferPlaces& places, std::int64_t rows_of_group) noexcept
+      : buffers(layout.add<std::byte>(places.throughout)),
+        begins(layout.add<std::int64_t>(rows_of_group == 0 ? 0 : rows_of_group + 1)) {}
+
+  runtime::ScratchLayout layout{};
+  runtime::ScratchPart<std::byte> buffers;
+  runtime::ScratchPart<std::int64_t> begins;
+};
+
 }  // namespace
 
 void Graph::finish(std::size_t parts) {
@@ -85,43 +96,39 @@ void Graph::run_by_sequences(const GraphCall& call, const SequenceGroups& groups
 }
 
 void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y, const Runner& runner) const {
-  const std::int64_t tokens = y.extent(0) * y.extent(1);
+  const BatchShape shape = {y.extent(0), y.extent(1)};
   // What is asked for of heads and their weights is of all sequences at once.
-  const bool goes_by_sequences = input.attention == nullptr && input.probabilities.empty() && input.heads.empty() &&
-                                 !operations_.sequences().empty();
-  const std::int64_t at_once = operations_.most_rows_at_once(tokens, engine);
-  const SequenceGroups groups(goes_by_sequences ? input.tokens.offsets : std::span<const std::int64_t>(), tokens,
-                              at_once);
+  const bool is_asked = input.attention != nullptr || !input.probabilities.empty() || !input.heads.empty();
+  const std::int64_t of_group = is_asked ? 0 : rows_of_group(engine, shape);
+  const SequenceGroups groups(of_group == 0 ? std::span<const std::int64_t>() : input.tokens.offsets, shape.rows(),
+                              operations_.most_rows_at_once(shape.rows(), engine));
   // Memory for any groups of so many rows: a call with fewer of these sequences needs no more.
-  const std::int64_t of_group = groups.are_one() ? tokens : SequenceGroups::most_rows(tokens, at_once);
-  const BufferPlaces buffers = buffers_.places(operations_, engine, tokens, of_group);
-  runtime::ScratchLayout layout;
-  const auto of_buffers = layout.add<std::byte>(buffers.throughout);
-  const auto begins = layout.add<std::int64_t>(groups.are_one() ? 0 : of_group + 1);
-  const runtime::Scratch memory(engine, layout.bytes(), name());
-  GraphCall call(engine, *this, input, y, buffers, nullptr);
-  call.memory().buffers = of_buffers.in(memory.data());
+  const BufferPlaces places =
+      buffers_.places(operations_, engine, shape.rows(), groups.are_one() ? shape.rows() : of_group);
+  const Throughout throughout(places, groups.are_one() ? 0 : of_group);
+  const runtime::Scratch memory(engine, throughout.layout.bytes(), name());
+  GraphCall call(engine, *this, input, y, places, nullptr);
+  call.memory().buffers = throughout.buffers.in(memory.data());
   if (groups.are_one()) return run_forward(call, operations_.all(), runner);
-  reserve_for_groups(engine, {1, tokens}, buffers);
-  run_by_sequences(call, groups, begins.in(memory.data()), runner);
+  reserve_for_groups(engine, shape, places);
+  run_by_sequences(call, groups, throughout.begins.in(memory.data()), runner);
 }
 
 // Layers, whose x is given, have no sequences.
-bool Graph::may_go_by_sequences(const Engine& engine, const BatchShape& shape) const noexcept {
-  const std::int64_t tokens = shape.rows();
-  return !operations_.sequences().empty() && !operations_.given_value() &&
-         tokens > operations_.most_rows_at_once(tokens, engine);
+std::int64_t Graph::rows_of_group(const Engine& engine, const BatchShape& shape) const noexcept {
+  const std::int64_t tokens = shape.rows(), at_once = operations_.most_rows_at_once(tokens, engine);
+  const bool may_be = !operations_.sequences().empty() && !operations_.given_value() && tokens > at_once;
+  return may_be ? SequenceGroups::most_rows(tokens, at_once) : 0;
 }
 
 std::size_t Graph::bytes_in_groups(const Engine& engine, const BatchShape& shape, int operation) const {
-  if (!may_go_by_sequences(engine, shape) || !operations_.is_in_sequences(operation)) return 0;
-  const std::int64_t at_once = operations_.most_rows_at_once(shape.rows(), engine);
+  const std::int64_t of_group = rows_of_group(engine, shape);
+  if (of_group == 0 || !operations_.is_in_sequences(operation)) return 0;
   const bool is_in_run = operations_.run_of(operation) != nullptr;
   return operations_[operation].workspace_bytes_up_to(
-      engine, is_in_run ? at_once : SequenceGroups::most_rows(shape.rows(), at_once));
+      engine, is_in_run ? operations_.most_rows_at_once(shape.rows(), engine) : of_group);
 }
 
-// What operations take beside the memory of a run, as reserve() takes it.
 void Graph::reserve_for_groups(Engine& engine, const BatchShape& shape, const BufferPlaces& places) const {
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
@@ -129,16 +136,6 @@ void Graph::reserve_for_groups(Engine& engine, const BatchShape& shape, const Bu
       const runtime::Scratch of_operation(engine, bytes_in_groups(engine, shape, number), name());
     }
   });
-}
-
-// Of throughout, with room for where sequences of a group begin.
-std::size_t Graph::throughout_bytes(const BufferPlaces& places, const Engine& engine, const BatchShape& shape) const {
-  if (!may_go_by_sequences(engine, shape)) return places.throughout;
-  const std::int64_t at_once = operations_.most_rows_at_once(shape.rows(), engine);
-  runtime::ScratchLayout layout;
-  layout.add<std::byte>(places.throughout);
-  layout.add<std::int64_t>(SequenceGroups::most_rows(shape.rows(), at_once) + 1);
-  return layout.bytes();
 }
 
 template <class Function>
@@ -167,22 +164,19 @@ std::size_t Graph::workspace_bytes(const Engine& engine, const BatchShape& shape
     }
     most = std::max(most, (is_run ? places.within_runs : places.outside_runs) + inner);
   });
-  return throughout_bytes(places, engine, shape) + most;
+  return Throughout(places, rows_of_group(engine, shape)).layout.bytes() + most;
 }
 
 void Graph::reserve(Engine& engine, const BatchShape& shape) const {
   // Held while the operations reserve theirs, as it is when they run.
   const BufferPlaces places = buffers_.places(operations_, engine, shape.rows(), shape.rows());
-  const runtime::Scratch throughout(engine, throughout_bytes(places, engine, shape), name());
+  const runtime::Scratch throughout(engine, Throughout(places, rows_of_group(engine, shape)).layout.bytes(), name());
   for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
     const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
     for_each_size(some, is_run, engine, shape,
                   [&](const Operation& operation, const BatchShape& rows) { operation.reserve(engine, rows); });
-    for (int number = some.first; number < some.end; ++number) {
-      const std::size_t bytes = bytes_in_groups(engine, shape, number);
-      if (bytes > 0) runtime::reserve_scratch(engine, &bytes, 1, name());
-    }
   });
+  reserve_for_groups(engine, shape, places);
 }
 
 }  // namespace headlight::layers

@@ -93,12 +93,12 @@ class Graph {
   void run_forward(GraphCall call, const OperationRange& some, const Runner& runner = Runner()) const;
   void run_by_sequences(const GraphCall& call, const SequenceGroups& groups, std::int64_t* begins,
                         const Runner& runner) const;
-  // Whether sequences may go through blocks by groups, as several of which those rows of a batch may then go.
-  [[nodiscard]] bool may_go_by_sequences(const Engine& engine, const BatchShape& shape) const noexcept;
-  [[nodiscard]] std::size_t throughout_bytes(const BufferPlaces& places, const Engine& engine,
-                                             const BatchShape& shape) const;
-  // What an operation takes at most in a group of such sequences; 0 where there are none.
+  // The most rows of a group of sequences that goes through a block by itself, of a batch of that shape; 0 where all go
+  // together.
+  [[nodiscard]] std::int64_t rows_of_group(const Engine& engine, const BatchShape& shape) const noexcept;
+  // What an operation takes at most in such a group; 0 where there are none.
   [[nodiscard]] std::size_t bytes_in_groups(const Engine& engine, const BatchShape& shape, int operation) const;
+  // Takes that from the engine, beside the memory of a run.
   void reserve_for_groups(Engine& engine, const BatchShape& shape, const BufferPlaces& places) const;
   [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
   [[nodiscard]] std::size_t kept_bytes(Engine& engine, const GraphInput& input, const BatchShape& shape,

@@ -17,16 +17,12 @@ class SequenceGroups {
  public:
   // Rows offsets[s] … offsets[s + 1] − 1 are sequence s; without offsets all rows are one group.
   SequenceGroups(std::span<const std::int64_t> offsets, std::int64_t rows, std::int64_t rows_at_once) noexcept
-      : offsets_(offsets), rows_at_once_(rows_at_once), most_rows_(rows) {
+      : offsets_(offsets), rows_at_once_(rows_at_once) {
     if (offsets.empty() || rows <= rows_at_once) return;
     for (std::size_t s = 0; s < sequences(); ++s) {
       if (offsets[s + 1] - offsets[s] > 2 * rows_at_once) return;
     }
-    most_rows_ = 0;
-    for_each_group([&](std::size_t first, std::size_t end) {
-      most_rows_ = std::max(most_rows_, offsets_[end] - offsets_[first]);
-    });
-    are_one_ = most_rows_ == rows;
+    are_one_ = end_of(0) == sequences();
   }
 
   // Of several groups, the rows of the largest at most: fewer than half of those at once, with a sequence that was too
@@ -36,13 +32,13 @@ class SequenceGroups {
   }
 
   [[nodiscard]] bool are_one() const noexcept { return are_one_; }
-  [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
 
   // f(rows, where their sequences begin among them, those without rows left out) for each group; `begins` has room for
-  // most_rows() + 1 numbers.
+  // most_rows(…) + 1 numbers.
   template <class Function>
   void for_each(std::int64_t* begins, Function f) const {
-    for_each_group([&](std::size_t first, std::size_t end) {
+    for (std::size_t first = 0, end = 0; first < sequences(); first = end) {
+      end = end_of(first);
       const RowRange rows = {offsets_[first], offsets_[end] - offsets_[first]};
       std::size_t count = 0;
       for (std::size_t s = first; s < end; ++s) {
@@ -50,27 +46,23 @@ class SequenceGroups {
       }
       begins[count] = rows.count;
       f(rows, std::span<const std::int64_t>(begins, count + 1));
-    });
+    }
   }
 
  private:
   [[nodiscard]] std::size_t sequences() const noexcept { return offsets_.size() - 1; }
-  // f(first sequence, behind the last one).
-  template <class Function>
-  void for_each_group(Function f) const {
-    for (std::size_t first = 0, end = 0; first < sequences(); first = end) {
-      for (end = first + 1; end < sequences(); ++end) {
-        const bool is_enough = 2 * (offsets_[end] - offsets_[first]) >= rows_at_once_;
-        if (is_enough && offsets_[end + 1] - offsets_[first] > rows_at_once_) break;
-      }
-      if (2 * (offsets_.back() - offsets_[end]) < rows_at_once_) end = sequences();
-      f(first, end);
+  // Behind the last sequence of the group that begins with that one.
+  [[nodiscard]] std::size_t end_of(std::size_t first) const noexcept {
+    std::size_t end = first + 1;
+    for (; end < sequences(); ++end) {
+      const bool is_enough = 2 * (offsets_[end] - offsets_[first]) >= rows_at_once_;
+      if (is_enough && offsets_[end + 1] - offsets_[first] > rows_at_once_) break;
     }
+    return 2 * (offsets_.back() - offsets_[end]) < rows_at_once_ ? sequences() : end;
   }
 
   std::span<const std::int64_t> offsets_;
   std::int64_t rows_at_once_;
-  std::int64_t most_rows_;
   bool are_one_ = true;
 };
 
