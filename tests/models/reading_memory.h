@@ -10,6 +10,7 @@
 
 #include "headlight/models/errors.h"
 #include "support/heap_watch.h"
+#include "text/table_limit.h"
 
 namespace headlight::test {
 
@@ -50,6 +51,17 @@ void expect_within(const std::string& file, std::size_t times, std::size_t besid
   std::printf("%-40.*s %9zu bytes, %.2f times in memory\n", static_cast<int>(what.size()), what.data(), file.size(),
               static_cast<double>(memory) / static_cast<double>(file.size()));
   EXPECT_LE(memory, times * file.size() + beside) << what;
+}
+
+// A file of parts, which is read with 1,000 and with `many` of them in twice its bytes and what tables may take beside;
+// and what becomes of it with `more`.
+template <class FileOf, class Read>
+void expect_within_tables(std::string_view what, FileOf file, std::size_t many, std::size_t more, Outcome outcome,
+                          Read read) {
+  for (const std::size_t count : {std::size_t{1000}, many, more}) {
+    expect_within(file(count), 2, text::TableLimit::kBeside + kFewBytes, what, count == more ? outcome : Outcome::read,
+                  read);
+  }
 }
 
 }  // namespace headlight::test

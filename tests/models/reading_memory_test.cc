@@ -32,6 +32,7 @@ namespace headlight::models::reading_memory_test {
 
 using files::JsonValue;
 using test::expect_within;
+using test::expect_within_tables;
 using test::kFewBytes;
 using test::kMany;
 using test::memory_of;
@@ -259,11 +260,9 @@ TEST(ReadingMemory, OfATokenizerIsTwiceTheFileAndAFewMegabytes) {
                                       {"added tokens", added_tokens, 2 * kMany, Outcome::refused},
                                       {"splitters", splitters, 5 * kMany, Outcome::read}};
   for (const auto& [what, model, more, outcome] : kCases) {
-    for (const std::size_t count : {std::size_t{1000}, kMany, more}) {
-      const std::string file = "{\"model\":" + model(count) + "}";
-      expect_within(file, 2, text::TableLimit::kBeside + kFewBytes, what, count == more ? outcome : Outcome::read,
-                    [](const std::string& text) { (void)text::Tokenizer::parse(text); });
-    }
+    expect_within_tables(
+        what, [&](std::size_t count) { return "{\"model\":" + model(count) + "}"; }, kMany, more, outcome,
+        [](const std::string& text) { (void)text::Tokenizer::parse(text); });
   }
 }
 
@@ -282,10 +281,9 @@ TEST(ReadingMemory, OfABertTokenizerIsTwiceTheFileAndAFewMegabytes) {
                                       {"BERT with a prefix", prefixed_words, 10 * kMany, Outcome::refused},
                                       {"BERT of long tokens", long_words, 2 * kMany, Outcome::refused}};
   for (const auto& [what, model, more, outcome] : kCases) {
-    for (const std::size_t count : {std::size_t{1000}, kMany, more}) {
-      expect_within("{\"model\":" + model(count) + parts + "}", 2, text::TableLimit::kBeside + kFewBytes, what,
-                    count == more ? outcome : Outcome::read, read);
-    }
+    expect_within_tables(
+        what, [&](std::size_t count) { return "{\"model\":" + model(count) + parts + "}"; }, kMany, more, outcome,
+        read);
   }
   const auto added = [](std::size_t n) {
     return R"({"id":)" + std::to_string(n + 1) + R"(,"content":")" + name_of(n, 4) + R"("})";
