@@ -63,7 +63,7 @@ GgufTokenizerParts byte_level(const GgufTokens& tokens) {
   parts.model.add("type", "BPE");
   parts.model.add("ignore_merges", splitting.ignores_merges);
   if (metadata.flag(kGgufComposes, splitting.composes)) parts.normalizer = R"({"type":"NFC"})";
-  parts.pre_tokenizer = splitting.parts;
+  parts.pre_tokenizer = splitting.parts();
   const bool roberta = metadata.architecture() == "bert";
   parts.post_processor = around(tokens, roberta || splitting.ignores_merges, roberta, roberta);
   parts.decoder = R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})";
