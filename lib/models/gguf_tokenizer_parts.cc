@@ -43,7 +43,9 @@ std::string around(const GgufTokens& tokens, bool begins, bool ends, bool twice)
     }
     return "{\"SpecialToken\":{\"id\":" + name + ",\"type_id\":0}}";
   };
-  const auto text = [](char name) { return std::string("{\"Sequence\":{\"id\":\"") + name + "\",\"type_id\":0}}"; };
+  const auto text = [](char name) {
+    return std::string("{\"Sequence\":{\"id\":\"").append(1, name).append("\",\"type_id\":0}}");
+  };
   const std::string begin = front ? token(*first) : "", end = behind ? token(*last) : "";
   // Llama's second text begins as the first does.
   const std::string middle = separates ? token(*between) : front && !behind ? begin : "";
