@@ -3,41 +3,29 @@
 
 #include <cstdint>
 
-#include "simd/isa/wide_product-inl.h"
 #include "simd/isa/x86-inl.h"
+#include "simd/vector_library-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// x86 multiplies the even lanes; the odd ones are moved there for a second product, and each half comes together again.
-HEADLIGHT_INLINE WideProduct mul_wide(IntVec a, std::uint32_t by) {
-  const auto factor = _mm256_set1_epi32(static_cast<int>(by));
-  const auto words = to_native_int(a);
-  const auto even = _mm256_mul_epu32(words, factor);
-  const auto odd = _mm256_mul_epu32(_mm256_srli_epi64(words, 32), factor);
-  return {from_native_int(_mm256_blend_epi32(_mm256_shuffle_epi32(even, 0xF5), odd, 0xAA)),
-          from_native_int(_mm256_blend_epi32(even, _mm256_shuffle_epi32(odd, 0xA0), 0xAA))};
+HEADLIGHT_INLINE __m256i mul_even(__m256i a, __m256i b) { return _mm256_mul_epu32(a, b); }
+HEADLIGHT_INLINE __m256i upper_halves(__m256i a) { return _mm256_srli_epi64(a, 32); }
+HEADLIGHT_INLINE __m256i xor_three(__m256i a, __m256i b, __m256i c) {
+  return _mm256_xor_si256(_mm256_xor_si256(a, b), c);
 }
-
-HEADLIGHT_INLINE IntVec xor_int(IntVec a, IntVec b, IntVec c) {
-  return from_native_int(_mm256_xor_si256(_mm256_xor_si256(to_native_int(a), to_native_int(b)), to_native_int(c)));
+HEADLIGHT_INLINE __m256i even_lanes(__m256i a, __m256i b) {
+  return _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xAA);
 }
-
-HEADLIGHT_INLINE void interleave_words(IntVec (&words)[4]) {
-  const auto w0 = to_native_int(words[0]), w1 = to_native_int(words[1]);
-  const auto w2 = to_native_int(words[2]), w3 = to_native_int(words[3]);
-  const auto lower01 = _mm256_unpacklo_epi32(w0, w1), upper01 = _mm256_unpackhi_epi32(w0, w1);
-  const auto lower23 = _mm256_unpacklo_epi32(w2, w3), upper23 = _mm256_unpackhi_epi32(w2, w3);
-  words[0] = from_native_int(_mm256_unpacklo_epi64(lower01, lower23));
-  words[1] = from_native_int(_mm256_unpackhi_epi64(lower01, lower23));
-  words[2] = from_native_int(_mm256_unpacklo_epi64(upper01, upper23));
-  words[3] = from_native_int(_mm256_unpackhi_epi64(upper01, upper23));
-}
+HEADLIGHT_INLINE __m256i lower_pairs(__m256i a, __m256i b) { return _mm256_unpacklo_epi64(a, b); }
+HEADLIGHT_INLINE __m256i upper_pairs(__m256i a, __m256i b) { return _mm256_unpackhi_epi64(a, b); }
 
 HEADLIGHT_INLINE Vec keep_where_at_least(IntVec words, std::uint32_t threshold, Vec v) {
-  const auto least = _mm256_set1_epi32(static_cast<int>(threshold));
-  const auto native = to_native_int(words);
-  const __m256i kept = _mm256_cmpeq_epi32(_mm256_max_epu32(native, least), native);
+  const __m256i native = to_native_int(words);
+  const __m256i kept = _mm256_cmpeq_epi32(
+      _mm256_max_epu32(native, to_native_int(broadcast_int(static_cast<std::int32_t>(threshold)))), native);
   return from_native(_mm256_and_ps(_mm256_castsi256_ps(kept), to_native(v)));
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET
+
+#include "simd/isa/split_words-inl.h"
