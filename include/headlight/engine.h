@@ -135,8 +135,8 @@ struct EngineOptions {
   // asked for, or a permission that the operating system does not give.
   std::optional<InstructionFeatures> features{};
   Numerics numerics = Numerics::reproducible;
-  // How long an idle worker spins before it sleeps, and the caller before it does while others finish; ≥ 0. After 10 µs
-  // it yields to other threads.
+  // How long an idle worker spins before it sleeps, and the caller before it does while others finish; ≥ 0. After the
+  // first 10 of these microseconds it yields to other threads.
   int spin_microseconds = 50;
   // Borrow this pool instead of starting workers (`threads`, or HEADLIGHT_NUM_THREADS, then only lowers its worker
   // count). The functions are copied; their context must outlive the engine.

@@ -27,7 +27,7 @@ View<const T, 2> block(const View<const T, 2>& x, std::int64_t row, std::int64_t
 }
 
 // norms [n] = ‖x_n‖ for rows first … first + count − 1, at most kTogether: each a chain of additions in the order of
-// its numbers, side by side, for an addition takes four cycles.
+// its numbers. They go side by side, because an addition waits for the one before it.
 void norms_of_rows(const View<const float, 2>& x, std::int64_t first, std::int64_t count,
                    const View<float, 2>& norms) noexcept {
   double sums[kTogether] = {};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-// Eight chains, for an addition takes four cycles and two begin in each, of two numbers at least.
+// Eight chains, which two pipes of latency 4 need, of two numbers at least.
 double dot(const double* a, const double* b, std::int64_t n) noexcept {
   double sums[8] = {};
   std::int64_t i = 0;

@@ -68,8 +68,8 @@ HEADLIGHT_INNER_API Extent check_view(std::string_view operation, std::string_vi
                                       std::size_t element_size, std::span<const std::int64_t> shape,
                                       std::span<const std::int64_t> strides);
 
-// A small attention takes half a microsecond, and looks at four views: those of plain sizes, whose products cannot
-// overflow, end here. 0 for all others, and for whatever must be refused: they go the long way.
+// Checks of four views are a large part of a small attention: those of plain sizes, whose products cannot overflow, end
+// here. 0 for all others, and for whatever must be refused: they go the long way.
 template <std::size_t kAxes>
 [[gnu::always_inline]] inline std::uintptr_t plain_end(const void* data, std::size_t element_size,
                                                        const std::array<std::int64_t, kAxes>& shape,

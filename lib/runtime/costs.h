@@ -1,46 +1,44 @@
-// What work takes on one thread: the figures from which every call estimates its time, and so how many workers it
-// wakes.
+// A cost model: constants from which every call estimates its time on one thread, and so how many workers it wakes.
 //
-// Nanoseconds, on the machines that headlight is measured on: x86-64 server cores at some 4 GHz with AVX2 or AVX-512,
-// operands in the caches. The figures are rough, and need be no better: one that is off by a factor of two moves the
-// size from which a second worker is woken by as much (workers_for(): 10 µs of work), where both ways take about the
-// same time, and no bit depends on it. A kind of machine for which they are wrong by more gets a table of its own here.
+// Nanoseconds, unless a comment names another unit; where they come from: docs/history/runtime.md. They are rough, and
+// need be no better. One that is off by a factor of two moves the size from which a second worker is woken by as much.
+// At that size one worker and two take about the same time, and no bit depends on it. A kind of machine for which the
+// constants are wrong by more gets a table of its own here.
 #pragma once
 
 namespace headlight::runtime::costs {
 
-// What makes a worker worth waking; workers_for() has the measurements behind it.
+// What makes a worker worth waking; see workers_for().
 inline constexpr double kPerWorker = 5000;
 // A task of an operation on rows, at most: long against handing it out, short against the whole.
 inline constexpr double kRowTask = 20000;
 
-// Products. Two pipes at 4 GHz: vectors multiplied and added a nanosecond, in full tiles and beside a softmax.
+// Products: vectors multiplied and added in a nanosecond, in full tiles and beside a softmax.
 inline constexpr double kVectorProducts = 8;
 inline constexpr double kVectorProductsOfAttention = 6;
 // A byte of B in gemm(), read once.
 inline constexpr double kGemmReading = 0.05;
 // A number of A that is rounded to a narrower type.
 inline constexpr double kGemmRounding = 0.1;
-// Multiply-adds of a task of gemm(): a microsecond or two.
+// Multiply-adds of a task of gemm(): long against handing it out.
 inline constexpr double kGemmTask = 2e5;
 
-// A row of attention beside its products: softmax, copies, tiles that are not full; and keys and values at so many
-// bytes a nanosecond, from a cache or from beyond.
+// A row of attention beside its products: softmax, copies, tiles that are not full. Keys and values: bytes read in a
+// nanosecond, from a cache or from beyond.
 inline constexpr double kAttentionRow = 40;
 inline constexpr double kAttentionReadingNear = 60;
 inline constexpr double kAttentionReadingFar = 30;
 inline constexpr double kAttentionNearBytes = 1 << 20;
 // More keys and values than that are in no cache by the time they are read again: half of a common third-level cache.
 inline constexpr double kAttentionFarBytes = 16 << 20;
-// Short sequences: a head, a key and dim, and that for each vector of rows: up to twice what the products alone would
-// take.
+// Short sequences: a head; a key and dim; and a key and dim for each vector of rows.
 inline constexpr double kShortHead = 40;
 inline constexpr double kShortProduct = 0.28;
 inline constexpr double kShortProductOfVector = 0.12;
 // merge_attention(): a row, and an element of a part.
 inline constexpr double kMergedRow = 20;
 inline constexpr double kMergedElement = 0.05;
-// Attention written out: multiply-adds a nanosecond, and a score.
+// Attention written out: multiply-adds in a nanosecond, and a score.
 inline constexpr double kUnfusedProducts = 50;
 inline constexpr double kUnfusedScore = 0.1;
 
@@ -63,7 +61,7 @@ inline constexpr double kMeanPool = 0.1;
 inline constexpr double kMeanPoolBackward = 0.2;
 // Ten rounds of two products for four words: the words take longer than the memory.
 inline constexpr double kDropout = 0.4;
-// Rows of a large table come from memory, at some 10 bytes a nanosecond; what is added to them goes back, too.
+// Rows of a large table come from memory; what is added to them goes back, too.
 inline constexpr double kEmbedding = 0.4;
 inline constexpr double kEmbeddingBackward = 0.8;
 inline constexpr double kSumRows = 0.1;

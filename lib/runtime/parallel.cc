@@ -33,7 +33,7 @@ void run_on(const Executor& executor, Job& job, int workers) noexcept {
 }
 
 void run(EngineState& engine, std::int64_t count, int workers, TaskFunction task, HandOut hand_out) noexcept {
-  // First what most calls that take a microsecond are.
+  // First what most short calls are.
   if (workers <= 1 || count <= 1 || inside_task) return run_inline(count, task);
   workers = static_cast<int>(std::min<std::int64_t>({workers, engine.threads, count}));
   if (workers <= 1) return run_inline(count, task);
@@ -69,9 +69,9 @@ void throw_if_stopped(Engine& engine) {
 
 int workers_from_here(const Engine& engine) noexcept { return inside_task ? 1 : engine.threads(); }
 
-// A spinning worker arrives within a microsecond, a sleeping one after tens of them. So two workers gain from ten
-// microseconds of work on while calls follow one another, and always from some forty on (docs/history/runtime.md). The
-// answer depends on the arguments alone, not on who is awake: callers size their scratch by it.
+// A spinning worker arrives long before a sleeping one would. So a second worker pays for less work while calls follow
+// one another, which kPerWorker takes for granted, than when they do not (docs/history/runtime.md). The answer depends
+// on the arguments alone, not on who is awake: callers size their scratch by it.
 int workers_for(const Engine& engine, std::int64_t tasks, double nanoseconds) noexcept {
   if (nanoseconds < 2 * costs::kPerWorker) return 1;  // without the quotient, which takes as long as a short row
   const auto most = static_cast<double>(std::min<std::int64_t>(engine.threads(), tasks));

@@ -18,12 +18,12 @@ inline void relax_cpu() noexcept {
 #endif
 }
 
-// Waits until `done()` or until the time is over; returns the last answer of done(). After 10 µs it lets others run
+// Waits until `done()` or until the time is over; returns the last answer of done(). After kAlone it lets others run
 // between two looks: they may be what it waits for. That helps where there are more threads than cores, and costs
-// nothing where each has its own.
+// nothing where each has its own (docs/history/runtime.md).
 template <class Predicate>
 bool spin_until(std::chrono::microseconds limit, Predicate&& done) noexcept {
-  // 1 µs or so between two looks at the clock, which is long against a look.
+  // Between two looks at the clock: long against a look.
   constexpr int kPausesPerLook = 32;
   constexpr std::chrono::microseconds kAlone{10};
   if (done()) return true;

@@ -1,9 +1,9 @@
 // Products of tile registers, cut so small that they run beside vectors.
 //
-// A core's reorder buffer holds some 200 cycles' work: products run beneath vector operations only where both come in
-// turns much shorter than that, and stored sums want turns, too. So a step, 2 × 2 tiles, is four parts of one product
-// each, and a part that begins a sum first stores what its register held. Vectors are worked on between the parts by
-// whoever is given the steps; see amx_softmax-inl.h.
+// A core overlaps what its reorder buffer holds at a time: products run beneath vector operations only where both come
+// in turns much shorter than that, and stored sums want turns, too. So a step, 2 × 2 tiles, is four parts of one
+// product each, and a part that begins a sum first stores what its register held. Vectors are worked on between the
+// parts by whoever is given the steps; see amx_softmax-inl.h.
 #pragma once
 
 #include "kernels/attention/amx-inl.h"

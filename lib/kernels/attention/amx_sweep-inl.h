@@ -1,8 +1,8 @@
 // A few rows of several heads over tile registers, against keys and values read once and where they lie: the bits of
 // attend_tiles().
 //
-// Memory is the limit, so the tiles of each step run between the loads of the next one: a core that stops loading for a
-// hundred cycles has nothing on its way from memory after them.
+// Memory is the limit, so the tiles of each step run between the loads of the next one: a core that stops loading for
+// as long as memory takes to answer has nothing on its way afterwards.
 #pragma once
 
 #include "kernels/attention/amx_sweep_scores-inl.h"

@@ -1,6 +1,6 @@
 // Scores of a few rows against keys of int8, which memory gives four times as fast as floats. A score is a chain of
-// multiply-adds, each of which waits four cycles for the last one: so several vectors of keys are scored together, and
-// their numbers are turned as bytes, sixteen keys at a time, before they are widened.
+// multiply-adds, each of which waits for the last one: so several vectors of keys are scored together, and their
+// numbers are turned as bytes, sixteen keys at a time, before they are widened.
 #pragma once
 
 #include "kernels/attention/sweep_tile-inl.h"

@@ -2,8 +2,8 @@
 //
 // A is rounded to bfloat16 as it comes in, unless it is bfloat16 already. A product of two such numbers is exact in
 // float32, and a sum takes the second of a pair before the first: that is what vdpbf16ps does, so every instruction set
-// has its bits. But vdpbf16ps takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; the order
-// of Zen 4 was found by trying.) AMX sums in an order of its own: amx-inl.h.
+// has its bits. But vdpbf16ps takes numbers and sums below 2⁻¹²⁶ for 0. (Intel's manual, volume 2, VDPBF16PS; AMD's
+// cores: docs/history/matrix-products.md.) AMX sums in an order of its own: amx-inl.h.
 //
 // Arm's bfdot and bfmmla are no such sums, and so for Numerics::fast: with [x] for x rounded to odd, each pair is
 // s ← [s + [a₀·b₀ + a₁·b₁]], whose error is up to 2⁻²³ a rounding, of which there are half as many; what is below 2⁻¹²⁶

@@ -21,7 +21,7 @@ inline constexpr int kGemmPanelWidth = kGemmPanelVectors * kLanes;
 // more often.
 inline constexpr std::int64_t kGemmFloatDepth = 768;
 
-// One row has a chain of multiply-adds for each vector, but two pipes of four cycles need eight: few rows take several
+// One row has a chain of multiply-adds for each vector, but two pipes of latency 4 need eight: few rows take several
 // panels at once. More chains by splitting k would change the order of summation.
 constexpr int gemm_panels_at_once(std::int64_t rows, int of_one_row) {
   if (rows == 1) return kValues.gemm_panels_of_one_row != 0 ? kValues.gemm_panels_of_one_row : of_one_row;

@@ -8,9 +8,9 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Independent accumulators of a reduction. An add or fma takes 4 cycles and two start in each, so 8 would saturate the
-// units; but the rows are read at 2 vectors a cycle at best and 4 leave registers for the vector functions. Four also
-// shorten the chains of rounding errors to 1 / (4 · kLanes) of the row.
+// Independent accumulators of a reduction. Two pipes of latency 4 would be full with 8; but two loads a cycle at best
+// feed them, and 4 leave registers for the vector functions. Four also shorten the chains of rounding errors to
+// 1 / (4 · kLanes) of the row.
 inline constexpr int kRowAccumulators = 4;
 
 // Where sums of any length are to keep their digits, a lane adds so many float32 terms before float64 takes over.
