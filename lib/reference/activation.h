@@ -32,11 +32,11 @@ Scalar gelu_tanh(Scalar x) {
 
 // cap · tanh(factor · x / cap), and its derivative.
 template <class Scalar>
-Scalar soft_cap(Scalar factor, Scalar cap, Scalar x) {
+Scalar softcap(Scalar factor, Scalar cap, Scalar x) {
   return cap * std::tanh(factor * x / cap);
 }
 template <class Scalar>
-Scalar soft_cap_derivative(Scalar factor, Scalar cap, Scalar x) {
+Scalar softcap_derivative(Scalar factor, Scalar cap, Scalar x) {
   const Scalar of_cosh = 1 / std::cosh(factor * x / cap);
   return factor * of_cosh * of_cosh;
 }

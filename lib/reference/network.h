@@ -56,7 +56,7 @@ class Network {
     Tensor<Scalar, 2> y({hidden.view().extent(0), weight.extent(0)});
     linear<Scalar>(hidden.view(), weight, weights_.vector("logits.bias"), y.view());
     const auto factor = static_cast<Scalar>(spec.factor), cap = static_cast<Scalar>(spec.cap);
-    for (Scalar& number : y) number = cap > 0 ? soft_cap(factor, cap, number) : factor * number;
+    for (Scalar& number : y) number = cap > 0 ? softcap(factor, cap, number) : factor * number;
     return y;
   }
 

@@ -31,10 +31,24 @@ Window window_of(const char* operation, nb::handle pair) {
   return {left, side(1, "window[1]")};
 }
 
+// Each alias under the name of its keyword: all that follows, and its messages, know that one alone.
+AttentionKeywords without_aliases(const char* operation, AttentionKeywords keywords) {
+  for (const AttentionAlias& one : kAttentionAliases) {
+    if (!given(keywords.*one.alias)) continue;
+    if (given(keywords.*one.keyword)) {
+      refuse_type(operation, std::string(one.alias_name) + " and " + one.keyword_name +
+                                 " are both given, expected one of them: they are names of the same option");
+    }
+    keywords.*one.keyword = keywords.*one.alias;
+  }
+  return keywords;
+}
+
 }  // namespace
 
-ReadAttentionOptions::ReadAttentionOptions(const char* operation, const AttentionKeywords& keywords)
+ReadAttentionOptions::ReadAttentionOptions(const char* operation, const AttentionKeywords& all_keywords)
     : operation_(operation) {
+  const AttentionKeywords keywords = without_aliases(operation, all_keywords);
   read_positions(keywords);
   read_lengths(keywords);
   read_mask(keywords);

@@ -34,7 +34,9 @@ namespace headlight::python {
   KEYWORD(alibi, "Array | None", "None")                \
   KEYWORD(sinks, "Array | None", "None")                \
   KEYWORD(dropout, "float", "0.0")                      \
-  KEYWORD(seed, "int", "0")
+  KEYWORD(seed, "int", "0")                             \
+  KEYWORD(soft_cap, "float | None", "None")             \
+  KEYWORD(slopes, "Array | None", "None")
 
 // What was given for each, None where nothing was.
 struct AttentionKeywords {
@@ -51,6 +53,17 @@ inline constexpr std::array kAttentionKeywords{HEADLIGHT_FOR_ATTENTION_KEYWORDS(
 // The part of a signature that has all of them, a ", " behind each.
 #define HEADLIGHT_IN_SIGNATURE(name, type, otherwise) #name ": " type " = " otherwise ", "
 #define HEADLIGHT_ATTENTION_KEYWORDS HEADLIGHT_FOR_ATTENTION_KEYWORDS(HEADLIGHT_IN_SIGNATURE)
+
+// Other names of options, which Python alone has.
+struct AttentionAlias {
+  nb::handle AttentionKeywords::*alias;
+  const char* alias_name;
+  nb::handle AttentionKeywords::*keyword;
+  const char* keyword_name;
+};
+inline constexpr std::array kAttentionAliases{
+    AttentionAlias{&AttentionKeywords::soft_cap, "soft_cap", &AttentionKeywords::softcap, "softcap"},
+    AttentionAlias{&AttentionKeywords::slopes, "slopes", &AttentionKeywords::alibi, "alibi"}};
 
 // The options, and what they look at, for as long as a call lasts.
 class ReadAttentionOptions {

@@ -25,6 +25,7 @@ scale         1 / sqrt(D) unless given.
 softcap       c > 0: scores become c * tanh(score / c), before bias and alibi.
 alibi         slopes, float32 [Hq]: slope * distance is taken off the scores of each head.
 sinks         float32 [Hq]: one more logit in the sum of each row, which adds no value.
+soft_cap, slopes              other names of softcap and alibi, in Python alone.
 dropout, seed of the probabilities: which ones go is a function of seed and place alone.
 key_scales, value_scales      float32 [B, Lk, Hkv]: what the integers of a row of int8 are multiplied by.
 out           an array to write into, which is returned.

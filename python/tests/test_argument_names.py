@@ -47,6 +47,8 @@ OF_ATTENTION = {
     "seed": [-1, 2**64, 1.5],
     "engine": ["avx2", 3],
 }
+# Other names of options, of which messages speak by the first one.
+ALIASES = {"soft_cap": "softcap", "slopes": "alibi"}
 CASES = {
     hl.attention: [
         *[(name, lambda name=name, bad=bad: attend(**{name: bad})) for name, every in OF_ATTENTION.items() for bad in every],
@@ -161,7 +163,7 @@ def message_of(call):
     return str(caught.value)
 
 
-def check(function, cases, skip=("self",)):
+def check(function, cases, skip=("self", *ALIASES)):
     name = function.__name__
     named = set()
     for argument, call in cases:
@@ -176,6 +178,20 @@ def check(function, cases, skip=("self",)):
 @pytest.mark.parametrize("function, cases", CASES.items(), ids=[function.__name__ for function in CASES])
 def test_messages_name_the_argument_as_python_does(function, cases):
     check(function, cases)
+
+
+@pytest.mark.parametrize("call", [attend, backward])
+@pytest.mark.parametrize("alias, keyword", ALIASES.items())
+def test_aliases_are_keywords(call, alias, keyword):
+    good = {"softcap": 0.5, "alibi": np.array([0.5, 0.25, 0.125, 0.0625], np.float32)}[keyword]
+    np.testing.assert_array_equal(call(**{alias: good}), call(**{keyword: good}))
+    assert not np.array_equal(call(**{alias: good}), call())
+    np.testing.assert_array_equal(call(**{alias: None, keyword: good}), call(**{keyword: good}))
+    for bad in OF_ATTENTION[keyword]:
+        assert message_of(lambda bad=bad: call(**{alias: bad})) == message_of(lambda bad=bad: call(**{keyword: bad}))
+    name = "attention" if call is attend else "attention_backward"
+    sentence = f"{name}: {alias} and {keyword} are both given, expected one of them"
+    assert message_of(lambda: call(**{alias: good, keyword: good})).startswith(sentence)
 
 
 def test_every_function_is_asked():

@@ -13,6 +13,7 @@ Floats = npt.NDArray[np.float32]
 
 def use(query: Floats, key: Floats, weight: Floats, engine: hl.Engine, options: hl.typing.AttentionOptions) -> None:
     assert_type(hl.attention(query, key, key, causal="bottom_right", window=(8, None)), Floats)
+    assert_type(hl.attention(query, key, key, soft_cap=30.0, slopes=weight), Floats)
     assert_type(hl.attention(query, key, key, log_sum_exp=True, engine=engine), tuple[Floats, Floats])
     assert_type(hl.attention(query, key, key, probabilities=[0, 1]), tuple[Floats, Floats])
     assert_type(hl.attention(query, key, key, log_sum_exp=True, probabilities=True), tuple[Floats, Floats, Floats])

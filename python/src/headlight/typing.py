@@ -53,3 +53,6 @@ class AttentionOptions(TypedDict, total=False):
     sinks: Array | None
     dropout: float
     seed: int
+    # Other names of softcap and alibi.
+    soft_cap: float | None
+    slopes: Array | None

@@ -30,10 +30,10 @@ TEST_P(CapTest, AgreesWithTheTwinOnRaggedRows) {
           const auto in = static_cast<double>(x.view()(n, e)), g = static_cast<double>(gradient.view()(n, e));
           const auto factor = static_cast<double>(kFactor), cap = static_cast<double>(kCap);
           // Two factors in and one out, and tanh's 2.5 ULP.
-          const double truth = reference::soft_cap(factor, cap, in);
+          const double truth = reference::softcap(factor, cap, in);
           EXPECT_NEAR(y.view()(n, e), truth, 8 * kUnitRoundoff * std::abs(truth)) << in;
           // That of y goes twice into the square, whose distance from 1 has the error of 1.
-          const double slope = g * reference::soft_cap_derivative(factor, cap, in);
+          const double slope = g * reference::softcap_derivative(factor, cap, in);
           EXPECT_NEAR(back.view()(n, e), slope, 24 * kUnitRoundoff * factor * std::abs(g)) << in;
         }
       }

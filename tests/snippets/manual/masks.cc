@@ -67,8 +67,8 @@ int main() {
   weighs(0, 0, 0, 3.0 / 7);
 
   // ALiBi: a slope for each head, times the distance.
-  const float slopes[] = {0.5f, 0};
-  run(kBatch, {.causal = headlight::Causal::top_left, .alibi = slopes});
+  const float alibi[] = {0.5f, 0};
+  run(kBatch, {.causal = headlight::Causal::top_left, .alibi = alibi});
   weighs(0, 1, 0, std::exp(-0.5) / (1 + std::exp(-0.5)));
   weighs(1, 1, 0, 0.5);
 
