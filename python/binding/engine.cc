@@ -99,8 +99,8 @@ void define_engine(nb::module_& module) {
       "threads: 1 to 4096; None takes HEADLIGHT_NUM_THREADS if that is set, else what the process may use.\n"
       "isa: 'scalar', 'sse4', 'avx2', 'avx512' or 'neon'; None takes HEADLIGHT_ISA if that is set, else\n"
       "the best that the CPU has. ValueError for what the CPU or the build lacks.\n"
-      "numerics: 'fast' also uses instructions that round in their own way, or that the system must lend; with\n"
-      "'reproducible' few rows at a time give the bits of many.\n\n"
+      "numerics: 'fast' also uses instructions with which the bits of a result may depend on the shape of a call,\n"
+      "such as neon_bf16; with 'reproducible' few rows at a time give the bits of many.\n\n"
       "Any number of threads may use one at once; results do not depend on threads.");
   define(
       type, "__init__", kSignature,

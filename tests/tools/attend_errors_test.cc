@@ -35,6 +35,7 @@ TEST(Attend, WrongUsage) {
   usage({"--grad-out", "do.npy", "--grad-query", "d.npy", "--grad-key", "d.npy"}, "two outputs");
   usage({"--grad-out", "do.npy", "--grad-sinks", "ds.npy"}, "--grad-sinks needs --sinks");
   usage({"--scores-at", "raw"}, "--scores-at goes with --scores");
+  usage({"--seed", "1"}, "--seed goes with --dropout");
   usage({"--scores", "s.npy", "--scores-at", "cooked"}, "raw, capped or masked");
   usage({"--scores", c.folder / "o.npy"}, "two outputs");
   usage({"--softcap", "soft"}, "--softcap");

@@ -30,9 +30,12 @@ TEST(Habits, HelpShowsAnExample) {
       EXPECT_TRUE(name != "headlight" || finished.out.find("build/") == std::string::npos) << finished.out;
       EXPECT_EQ(finished.out.find("-h,"), std::string::npos) << "only -o and -t are short: " << finished.out;
       EXPECT_EQ(run_program({"help", subcommand}, {.name = name}).out, finished.out);
+      EXPECT_EQ(run_program({subcommand, "-h"}, {.name = name}).out, finished.out);
     }
   }
   EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
+  EXPECT_EQ(run_program({"-h"}).out, run_program({"--help"}).out);
+  EXPECT_EQ(run_program({"study", "memory", "-h"}).out, run_program({"study", "memory", "--help"}).out);
   EXPECT_EQ(run_program({"help", "study", "memory"}).out, run_program({"study", "memory", "--help"}).out);
   expect_error(run_program({"help", "shine"}), {"'shine' was not expected"}, 2);
 }

@@ -147,13 +147,13 @@ TEST_F(Heads, TheSummaryIsForPeople) {
   EXPECT_EQ(finished.error, "");
   for (const char* words : {"2 layers of 3 heads; 5 texts, 20 word pieces", "Heads that say the same",
                             "What they look at", "Layer by layer", "Without 0.0, 1.2", "cosine", "Terms", "  CKA  ",
-                            "  no-op  ", "  entropy  ", "  directions used  effective rank", "0.33 by chance"}) {
+                            "  entropy  ", "  directions used  effective rank", "0.33 by chance"}) {
     EXPECT_NE(finished.out.find(words), std::string::npos) << words << " in " << finished.out;
   }
   EXPECT_EQ(finished.out.find('\033'), std::string::npos) << "colours without a terminal";
 }
 
-// Whatever the longest name in it, the columns of what heads look at stand apart.
+// Whatever the longest name in it, the columns of what heads look at stand apart. Terms are those that the report has.
 TEST(HeadsSummary, ColumnsStandApart) {
   program::HeadsReport report;
   report.layers = report.heads = 1;
@@ -172,6 +172,15 @@ TEST(HeadsSummary, ColumnsStandApart) {
   const std::string text = program::heads_summary("x", report, nullptr);
   EXPECT_NE(text.find("\n  [CLS] and [SEP], at no word: no-op  0.0\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  nothing in particular               0 heads\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  no-op            80 % of the weight"), std::string::npos) << text;
+  EXPECT_EQ(text.find("(94 %)"), std::string::npos) << text;
+
+  report.attention[0].weight_first = report.attention[0].weight_separators = 0.1;
+  report.relations.push_back({.weights = {0.75}});
+  const std::string other = program::heads_summary("x", report, nullptr);
+  EXPECT_EQ(other.find("no-op"), std::string::npos) << other;
+  EXPECT_NE(other.find("0.0 (75 %)\n"), std::string::npos) << other;
+  EXPECT_NE(other.find("\n  (94 %)           mean weight that the word left of the colon"), std::string::npos) << other;
 }
 
 TEST_F(Heads, MaskedHeadsCostTheOutputSomething) {

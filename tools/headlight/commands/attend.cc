@@ -329,7 +329,7 @@ void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls) 
   Command command = program.add_subcommand("attend", "Attention on .npy arrays");
   const auto arguments = std::make_shared<Arguments>();
   arguments->calls = calls;
-  command.add_option("--query", arguments->query, "float32 (float16 and float64 are converted) [B, Lq, Hq, D]")
+  command.add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")
       .type_name("NPY")
       .check(file_name())
       .reads()
@@ -351,10 +351,10 @@ void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls) 
       .required();
   add_masks(command, *arguments);
   command.add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))").type_name("S");
-  command.add_option("--dropout", arguments->dropout, "Probability of dropping a weight")
-      .type_name("P")
-      .check(below_one());
-  command.add_option("--seed", arguments->seed, "Of dropout").type_name("N");
+  const Option dropout = command.add_option("--dropout", arguments->dropout, "Probability of dropping a weight")
+                             .type_name("P")
+                             .check(below_one());
+  const Option seed = command.add_option("--seed", arguments->seed, "Of --dropout").type_name("N");
   command.add_option("--log-sum-exp", arguments->log_sum_exp, "Write log-sum-exp of the scores [B, Hq, Lq]")
       .type_name("NPY")
       .check(output_name())
@@ -379,9 +379,13 @@ void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls) 
   command.example(
       "--query tests/tools/data/query.npy --key tests/tools/data/key.npy --value tests/tools/data/value.npy"
       " --causal bottom-right -o out.npy",
-      "Several masks together mean: visible only where all allow. The arrays of the example lie in headlight's "
-      "source.");
-  command.callback([arguments] { attend(*arguments); });
+      "Arrays of float32 may be float16 or float64 in their files, of either byte order, in C or Fortran order. "
+      "Several "
+      "masks together mean: visible only where all allow. The arrays of the example lie in headlight's source.");
+  command.callback([arguments, seed, dropout] {
+    if (seed.given() && !dropout.given()) throw UsageError("--seed goes with --dropout");
+    attend(*arguments);
+  });
 }
 
 }  // namespace headlight::program

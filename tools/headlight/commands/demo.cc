@@ -201,7 +201,10 @@ void add_demo(Command& program) {
   Command command =
       program.add_subcommand("demo", "Similar sentences, the time of every layer, and what \"it\" looks at");
   const auto arguments = std::make_shared<Arguments>();
-  command.add_option("--model", arguments->model, "Folder of a published model (default: a small random network)")
+  command
+      .add_option(
+          "--model", arguments->model,
+          "Folder or GGUF file of a model whose layers and tokenizer are BERT's (default: a small random network)")
       .type_name("DIR")
       .check(file_name());
   add_precision(command, arguments->precision);

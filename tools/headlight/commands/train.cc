@@ -190,7 +190,7 @@ std::string summary(Engine& engine, const demonstration::Model& model) {
     const demonstration::RelationHead& head = heads[n].front();
     char line[160];
     std::snprintf(line, sizeof line,
-                  "  %-12s %-26s %6.2f %%   layer %lld, head %lld looks there with %.0f %% of its light\n",
+                  "  %-12s %-26s %6.2f %%   layer %lld, head %lld looks there with %.0f %% of its attention\n",
                   std::string(name(static_cast<Relation>(n))).c_str(),
                   std::string(demonstration::meaning(static_cast<Relation>(n))).c_str(), 100 * evaluation.accuracy[n],
                   static_cast<long long>(head.layer), static_cast<long long>(head.head), 100 * head.weight);

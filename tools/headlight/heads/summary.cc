@@ -16,6 +16,7 @@ using analysis::HeadAttention;
 using analysis::Measure;
 
 constexpr std::size_t kMostPairs = 8;
+constexpr const char* kNoOp = "no-op";  // among names_of() a head
 
 // A dash as wide as the number would be where there is none.
 std::string fixed(const Measure& measure, const char* pattern) {
@@ -91,7 +92,7 @@ std::string kinds(const HeadsReport& report, const Style& style) {
   constexpr std::pair<const char*, const char*> kMeanings[] = {
       {"previous token", "the token before"},    {"next token", "the token after"},
       {"first token", "the first token, [CLS]"}, {"separator", "the end, [SEP]"},
-      {"local", "at most two tokens away"},      {"no-op", "[CLS] and [SEP], at no word: no-op"}};
+      {"local", "at most two tokens away"},      {kNoOp, "[CLS] and [SEP], at no word: no-op"}};
   std::vector<std::pair<std::string, std::string>> rows;
   for (const auto& [name, meaning] : kMeanings) {
     if (heads.contains(name)) rows.emplace_back(meaning, joined(heads[name], " "));
@@ -193,11 +194,21 @@ std::string pruning_text(const PruningReport& pruning, const Style& style) {
 // What the tables above speak of.
 std::string terms(const HeadsReport& report, const Style& style) {
   const bool redundant = !alike(report, kRedundant).empty();
+  bool idle = false, along = false;
+  for (std::int64_t number = 0; number < report.all_heads(); ++number) {
+    const std::vector<std::string> names = names_of(report, number);
+    idle = idle || std::find(names.begin(), names.end(), kNoOp) != names.end();
+  }
+  for (const RelationLooks& relation : report.relations) along = along || !heads_along(report, relation).empty();
   const std::pair<const char*, std::string> kTerms[] = {
       {"CKA", "linear centred kernel alignment of two heads' outputs: 1 the same but for rotation and scale, 0 unlike"},
       {"divergence",
        redundant ? "Jensen-Shannon, of where two heads look: 0 at the same tokens, 0.69 (ln 2) at no same one" : ""},
-      {"no-op", "80 % of the weight on [CLS] and [SEP], where a head rests that finds nothing to do"},
+      {"(94 %)",
+       along ? format("mean weight that the word left of the colon gives to what is right of it, from %.0f %% on",
+                      100 * kAlongRelation)
+             : ""},
+      {kNoOp, idle ? "80 % of the weight on [CLS] and [SEP], where a head rests that finds nothing to do" : ""},
       {"entropy", "-sum of w ln w over the weights w of a word: 0 looks at one token, ln L at L tokens alike"},
       {"sharpest", "the largest weight of a word"},
       {"distance", "how many tokens away the weight of a word lies"},

@@ -121,8 +121,8 @@ void add_study_chunk(Command& study) {
   const auto arguments = std::make_shared<Arguments>();
   command
       .add_option("--model", arguments->model,
-                  "Folder of a published model whose activations to take (default: " + std::string(kPublished) +
-                      " where it is there, else seeded numbers)")
+                  "Folder or GGUF file of a model whose layers are BERT's, for its activations (default: " +
+                      std::string(kPublished) + " where it is there, else seeded numbers)")
       .type_name("DIR")
       .check(file_name());
   command.add_option("--input", arguments->input, "A file whose text the model reads")

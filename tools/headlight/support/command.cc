@@ -17,6 +17,9 @@
 namespace headlight::program {
 namespace {
 
+// Help shows the second alone: -o and -t are the short names that scripts use, -h is what hands type.
+constexpr const char* kHelpFlags = "-h,--help";
+
 // "-t,--threads" → "--threads"
 std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
@@ -253,7 +256,7 @@ bool Command::given(const std::string& option) const { return app_->count(option
 
 Program::Program(const std::string& description, std::string version)
     : app_(std::make_unique<CLI::App>(description, program_name())), version_(std::move(version)), commands_(*app_) {
-  app_->set_help_flag("--help", "Print this help and exit");
+  app_->set_help_flag(kHelpFlags, "Print this help and exit");
   app_->set_version_flag("--version", version_, "Print the version and exit");
   app_->require_subcommand(1);
   app_->footer("Each subcommand has its own --help, with an example; `" + program_name() +
@@ -271,6 +274,10 @@ void Program::run(int count, char** arguments) {
     // A group of options that are hidden leaves an empty line behind.
     std::string text = app_->help();
     for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != text.npos;) text.erase(at, 1);
+    const std::string_view flags = kHelpFlags;
+    if (const std::size_t at = text.find(flags); at != text.npos) {
+      text.replace(at, flags.size(), "--help" + std::string(flags.size() - 6, ' '));
+    }
     print(text);
   } catch (const CLI::CallForVersion&) {
     print(version_ + "\n");

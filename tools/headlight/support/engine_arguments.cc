@@ -11,7 +11,7 @@ void EngineArguments::add_to(Command& command) {
       .check([](const std::string& text) { return parse_isa(text) ? "" : "scalar, sse4, avx2, avx512 or neon"; });
   command
       .add_option("--numerics", numerics,
-                  "fast: also instructions that round in their own way, or that the system must lend")
+                  "fast: also instructions with which numbers may depend on the shape of a call, as neon_bf16")
       .type_name("reproducible|fast")
       .check(one_of({"reproducible", "fast"}));
 }
