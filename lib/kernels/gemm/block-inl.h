@@ -26,7 +26,8 @@ constexpr std::int64_t kStreamSteps = 32;
 
 // One step of the block: one block of K, some panels, all rows.
 struct Step {
-  std::int64_t first;  // of K
+  std::int64_t depth_block;  // its number
+  std::int64_t first;        // of K
   std::int64_t depth;
   std::int64_t steps;  // of a tile, in that depth
   std::int64_t column;
@@ -38,18 +39,26 @@ struct Step {
   const float* b;
   std::int64_t b_depth_stride;
   std::int64_t b_panel_stride;
-  const float* next_b;  // to be read soon, or b
-  float* sums;          // of all rows, or null: a tile keeps its own on the stack
+  const float* next_b;      // to be read soon, or b
+  std::int64_t next_share;  // of several tiles: how much of it each asks for, and how far it goes on between two steps
+  std::int64_t next_step;
+  float* sums;  // of all rows, or null: a tile keeps its own on the stack
   std::int64_t sums_stride;
   bool sums_in_c;
 };
 
 // How many columns this step takes: some panels.
-inline void find_columns(const GemmBlock& block, int panels_at_once, Step& step) noexcept {
-  const std::int64_t left = block.columns - step.column;
+template <class Numbers>
+void find_columns(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>& plan, int panels_at_once,
+                  Step& step) noexcept {
+  const std::int64_t left = block.columns - step.column, width = step.width;
   step.panels = left >= panels_at_once * kGemmPanelWidth ? panels_at_once : 1;
   step.columns = smaller(left, step.panels * kGemmPanelWidth);
   step.width = round_up(step.columns, kLanes);
+  // A division takes as long as some steps of k: none for panels as wide as the last ones.
+  if (plan.tiles == 1 || step.width == width) return;
+  step.next_share = step.depth * step.width / plan.tiles;
+  step.next_step = divide_up(numbers.words_of_step * step.width, plan.tiles);
 }
 
 // A panel (or several) of B for this step: where it lies, or packed.
@@ -85,17 +94,17 @@ void find_b(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>&
 template <class Numbers>
 void look_ahead(const Numbers& numbers, const Plan<Numbers>& plan, const Step& step, std::int64_t index,
                 GemmTile& tile) noexcept {
-  const std::int64_t words = numbers.words_of_step;
   if (plan.tiles == 1) {
+    const std::int64_t words = numbers.words_of_step;  // a power of 2
     const std::int64_t ahead = plan.in_memory ? kMemorySteps : kStreamSteps;
     tile.next = step.b + ahead * step.b_depth_stride;
     tile.next_step = words * step.b_depth_stride;
-    tile.turn = step.b + (step.depth - ahead) / words * words * step.b_depth_stride;
+    tile.turn = step.b + ((step.depth - ahead) & -words) * step.b_depth_stride;
     return;
   }
   const bool has_next = step.next_b != step.b;
-  tile.next = has_next ? step.next_b + index * (step.depth * step.width / plan.tiles) : step.b;
-  tile.next_step = has_next ? divide_up(words * step.width, plan.tiles) : 0;
+  tile.next = has_next ? step.next_b + index * step.next_share : step.b;
+  tile.next_step = has_next ? step.next_step : 0;
 }
 
 // Where the tiles of this step leave their sums: in C, in scratch or, if that is all of K, on the stack.
@@ -129,7 +138,7 @@ void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers
   tile.alpha = is_last && is_done ? block.epilogue.alpha : 1.0f;
   tile.accumulate = step.first > 0;
   if (numbers.find_scales != nullptr) {
-    numbers.find_scales(block, step.first, step.first / plan.depth_step, step.column, tile);
+    numbers.find_scales(block, step.first, step.depth_block, step.column, tile);
   }
   for (std::int64_t index = 0; index < plan.tiles; ++index) {
     const Rows rows = plan.rows(block, index);
@@ -179,13 +188,15 @@ void compute_block(const Numbers& numbers, const GemmBlock& block) noexcept {
     // Rows that were not made for this end where K does.
     if (!numbers.rounds_a) step.steps = smaller(step.steps, block.depth - step.first * numbers.steps_of_word);
     find_a(numbers, block, plan, rows_of_a, step);
+    step.width = 0;
     for (step.column = 0; step.column < block.columns; step.column += step.columns) {
-      find_columns(block, at_once, step);
+      find_columns(numbers, block, plan, at_once, step);
       find_b(numbers, block, plan, panel, step);
       find_sums(block, plan, sums, step);
       run_rows(numbers, block, plan, step);
     }
     step.first += step.depth;
+    ++step.depth_block;
   } while (step.first < plan.depth && !(block.is_cancelled != nullptr && block.is_cancelled()));
 }
 

@@ -82,9 +82,11 @@ constexpr const kernels::GemmTileFunction* tiles_of_numbers() {
 template <class Numbers>
 constexpr kernels::GemmNumbers gemm_numbers() {
   using Tile = typename Numbers::Tile;
+  constexpr std::int64_t kWordsOfStep = decltype(Tile::b)::kSteps / Numbers::kStepsOfWord;
+  static_assert((kWordsOfStep & (kWordsOfStep - 1)) == 0, "look_ahead() rounds to multiples by bits");
   kernels::GemmNumbers numbers{Numbers::kOfWord,
                                Numbers::kStepsOfWord,
-                               decltype(Tile::b)::kSteps / Numbers::kStepsOfWord,
+                               kWordsOfStep,
                                Numbers::kMaxDepth,
                                depth_unit<Numbers>(),
                                Numbers::kRoundsA,
