@@ -30,6 +30,27 @@ static double score(int sample, int head, int row, int column) {
   return scale * sum + (biased ? (double)bias[(head * kLq + row) * kLk + column] : 0);
 }
 
+// The weights of a row's keys; returns the sum of the exponentials before they are shares of it.
+static double weigh(int sample, int head, int row, double* weights) {
+  double sum = 0;
+  for (int column = 0; column < kLk; ++column) {
+    weights[column] = sees[sample][row][column] ? exp(score(sample, head, row, column)) : 0;
+    sum += weights[column];
+  }
+  for (int column = 0; column < kLk; ++column) weights[column] = sum > 0 ? weights[column] / sum : 0;
+  return sum;
+}
+
+static void attend(int sample, int head, const double* weights, double* expected) {
+  for (int d = 0; d < kDv; ++d) {
+    expected[d] = 0;
+    for (int column = 0; column < kLk; ++column) {
+      const int at = ((sample * kLk + column) * kHkv + head / (kHq / kHkv)) * kDv + d;
+      expected[d] += weights[column] * (double)value[at];
+    }
+  }
+}
+
 // Whether out, lse, per_head and mean are those of `sees`; outputs that were not asked for hold a NaN.
 static int matches(int samples) {
   double most = 0;
@@ -37,26 +58,13 @@ static int matches(int samples) {
     for (int row = 0; row < kLq; ++row) {
       double average[kLk] = {0};
       for (int head = 0; head < kHq; ++head) {
-        double weights[kLk], sum = 0;
-        for (int column = 0; column < kLk; ++column) {
-          weights[column] = sees[sample][row][column] ? exp(score(sample, head, row, column)) : 0;
-          sum += weights[column];
-        }
-        for (int column = 0; column < kLk; ++column) {
-          weights[column] = sum > 0 ? weights[column] / sum : 0;
-          average[column] += weights[column] / kHq;
-        }
-        for (int d = 0; d < kDv; ++d) {
-          double expected = 0;
-          for (int column = 0; column < kLk; ++column) {
-            const int at = ((sample * kLk + column) * kHkv + head / (kHq / kHkv)) * kDv + d;
-            expected += weights[column] * (double)value[at];
-          }
-          most = fmax(most, worst(&out[((sample * kLq + row) * kHq + head) * kDv + d], &expected, 1));
-        }
+        double weights[kLk], expected[kDv];
+        const double sum = weigh(sample, head, row, weights);
+        attend(sample, head, weights, expected);
+        for (int column = 0; column < kLk; ++column) average[column] += weights[column] / kHq;
+        most = fmax(most, worst(&out[((sample * kLq + row) * kHq + head) * kDv], expected, kDv));
         const float* const got = &lse[(sample * kHq + head) * kLq + row];
-        const double expected = log(sum);
-        if (sum == 0 ? *got != -HUGE_VALF : !isnan(*got) && fabs((double)*got - expected) > 2e-6) return 0;
+        if (sum == 0 ? *got != -HUGE_VALF : !isnan(*got) && fabs((double)*got - log(sum)) > 2e-6) return 0;
         const float* const probabilities = &per_head[((sample * kHq + head) * kLq + row) * kLk];
         if (!isnan(per_head[0])) most = fmax(most, worst(probabilities, weights, kLk));
       }
