@@ -342,7 +342,7 @@ class AmxBlock {
     if (!is_same) {
       strip.vectors == 2 ? end_rows<2>(tile, part.rows, buffer) : end_rows<1>(tile, part.rows, buffer);
     }
-    if (is_last && !is_done) finish_part(gemm_finish_here(), block_, part, sums, tile.out_stride);
+    if (is_last && !is_done) finish_part(HEADLIGHT_EPILOGUE::gemm_finish, block_, part, sums, tile.out_stride);
   }
 
   // Row by row through the finish that tiles of vector registers have.

@@ -30,9 +30,9 @@ void gemm_finish(const kernels::GemmFinish& tile) noexcept;
 
 }  // namespace headlight::HEADLIGHT_SET
 
-namespace headlight::HEADLIGHT_TARGET {
+// What products of this target end with: that of the set or, if one rounds to bfloat16 by an instruction, of a feature.
+namespace headlight::HEADLIGHT_EPILOGUE {
 
-// Where it is compiled for a feature: gemm_finish_here().
 void gemm_finish(const kernels::GemmFinish& tile) noexcept;
 
-}  // namespace headlight::HEADLIGHT_TARGET
+}  // namespace headlight::HEADLIGHT_EPILOGUE

@@ -46,15 +46,6 @@ HEADLIGHT_INLINE void ask_for_epilogue(const kernels::GemmBlock& block, const Ge
   if (epilogue.residual != nullptr) ask_for(epilogue.residual, epilogue.residual_row_stride, part);
 }
 
-// That of the feature, where there is one. AMX's tiles take that of the set.
-constexpr kernels::GemmFinishFunction gemm_finish_here() {
-  if constexpr (kFeature.stores_normal_bfloat16 && kFeature.amx_products == 0) {
-    return HEADLIGHT_TARGET::gemm_finish;
-  } else {
-    return HEADLIGHT_SET::gemm_finish;
-  }
-}
-
 // From sums to C.
 [[maybe_unused]] void finish_part(kernels::GemmFinishFunction finish, const kernels::GemmBlock& block,
                                   const GemmPart& part, const float* sums, std::int64_t sums_stride) noexcept {

@@ -93,7 +93,7 @@ constexpr kernels::GemmNumbers gemm_numbers() {
                                decltype(Tile::b)::kOfOneRow,
                                tile_rows<Tile>(),
                                tiles_of_numbers<Numbers>(),
-                               gemm_finish_here(),
+                               HEADLIGHT_EPILOGUE::gemm_finish,
                                nullptr,
                                nullptr,
                                find_scales_of<Numbers>()};
