@@ -1,10 +1,12 @@
 // A model's folder, read.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -203,6 +205,15 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   return {options, std::move(tokens.tokenizer), std::move(network), load_head(transformer, config, file)};
 }
 
+void refuse_file(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(folder, error);
+  if (!std::filesystem::exists(status) || std::filesystem::is_directory(status)) return;
+  throw FileError(folder,
+                  "is a file, expected a model's folder (config.json, model.safetensors, and vocab.txt or "
+                  "tokenizer.json) or a .gguf file");
+}
+
 // The GGUF file that stands for all files, or "".
 std::string gguf_among(std::span<const FileInMemory> files) {
   std::vector<std::string> names;
@@ -218,6 +229,7 @@ std::string gguf_among(std::span<const FileInMemory> files) {
 
 TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
   if (const auto file = gguf_path(folder)) return load_gguf(GgufFile::whole(*file), options);
+  refuse_file(folder);
   return load(ModelFolder(folder), options);
 }
 

@@ -35,6 +35,7 @@ std::string in_words_of_python(const char* operation, std::span<const EngineWord
     if (!rest.starts_with(' ') && !rest.starts_with('[')) continue;  // a longer name
     return text.append(word.of_python).append(rest);
   }
+  if (message.starts_with(text)) message.remove_prefix(text.size());  // the engine named it, too
   return text.append(message);
 }
 

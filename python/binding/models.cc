@@ -233,8 +233,8 @@ std::string decode(const Encoder& model, nb::handle given) {
 [[noreturn]] void refuse_folder(const std::string& name) {
   throw models::FileError(
       name,
-      "is not a folder, expected one of a published model, with config.json, model.safetensors and "
-      "vocab.txt in it. Nothing is downloaded: huggingface_hub.snapshot_download(name) fetches such "
+      "is not there, expected a model's folder (config.json, model.safetensors, and vocab.txt or tokenizer.json) or a "
+      ".gguf file. Nothing is downloaded: huggingface_hub.snapshot_download(name) fetches such "
       "a folder and returns its path, git clone makes one, and so does save_pretrained(folder) of a "
       "model and its tokenizer in Transformers");
 }
@@ -249,7 +249,8 @@ Encoder* load(nb::handle folder, nb::handle precision) {
   const auto path = nb::steal<nb::bytes>(encoded);
   const std::string name(path.c_str(), path.size());
   const NumberType type = precision_of(kLoad, precision);
-  if (!name.ends_with(".gguf") && !std::filesystem::is_directory(name)) refuse_folder(name);
+  std::error_code error;
+  if (!name.ends_with(".gguf") && !std::filesystem::exists(name, error)) refuse_folder(name);
   const nb::gil_scoped_release released;
   return new Encoder(models::load(name, {.precision = type}), std::filesystem::absolute(name));
 }

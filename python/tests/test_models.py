@@ -373,10 +373,16 @@ def test_files_that_cannot_be_read(tmp_path):
         hl.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["some-organisation/some-model", str(FOLDER / "config.json")])
-def test_what_is_no_folder(name):
-    """The name of a model on a hub most often: said is where a folder comes from."""
-    with pytest.raises(hl.FileError, match="is not a folder.*snapshot_download.*save_pretrained") as caught:
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        # A model on a hub most often: said is where a folder comes from.
+        ("some-organisation/some-model", "is not there, expected a model's folder .*snapshot_download.*save_pretrained"),
+        (str(FOLDER / "config.json"), "is a file, expected a model's folder .* or a .gguf file$"),
+    ],
+)
+def test_what_is_no_folder(name, message):
+    with pytest.raises(hl.FileError, match=message) as caught:
         hl.load(name)
     assert str(caught.value).startswith(name)
 

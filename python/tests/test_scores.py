@@ -79,7 +79,7 @@ def test_other_families(tmp_path):
     assert (model.layers, model.heads, model.width, model.max_length) == (3, 4, 32, 40)
     assert model.decode(model.tokenize("the city")) == "<|endoftext|>the city<|endoftext|>"
     assert model.embed(["a", "the city"]).shape == (2, 32)
-    with pytest.raises(ValueError, match="no head for classification"):
+    with pytest.raises(ValueError, match="^score: the model has no head for classification"):
         model.score([("a", "b")])
     with pytest.raises(ValueError, match="decode: ids has 421, expected 0 to 420"):
         model.decode([421])

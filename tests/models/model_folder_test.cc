@@ -212,6 +212,8 @@ TEST(ModelFolder, FilesThatAreMissingOrMalformed) {
   }
   EXPECT_FALSE(hidden_of(path).empty());
   EXPECT_TRUE(contains(file_error([&] { (void)load(folder.path("nowhere")); }), "nowhere/config.json: cannot open"));
+  EXPECT_TRUE(contains(file_error([&] { (void)load(path + "/config.json"); }),
+                       "bert/config.json: is a file, expected a model's folder (config.json, model.safetensors, and"));
 }
 
 TEST(ModelFolder, WeightsThatDoNotFit) {

@@ -38,7 +38,11 @@ TEST(Attend, WrongUsage) {
   usage({"--seed", "1"}, "--seed goes with --dropout");
   usage({"--scores", "s.npy", "--scores-at", "cooked"}, "raw, capped or masked");
   usage({"--scores", c.folder / "o.npy"}, "two outputs");
-  usage({"--softcap", "soft"}, "--softcap");
+  usage({"--softcap", "soft"}, "--softcap is 'soft', expected a finite number");
+  usage({"--softcap", "-1"}, "--softcap is -1, expected 0 (none) or a normal number above 0");
+  usage({"--softcap", "1e-40"}, "--softcap is 1e-40, expected 0 (none) or a normal number above 0");
+  usage({"--key-start", "-1"}, "--key-start is -1, expected 0 to 2^60, or the name of a file");
+  usage({"--query-start", "1152921504606846977"}, "--query-start is 1152921504606846977, expected 0 to 2^60");
   usage({"--log-sum-exp", c.folder / "o.npy"}, "two outputs");
   usage({"--log-sum-exp", c.folder / "./o.npy"}, "two outputs");
   usage({"--log-sum-exp", c.folder / "x/../l.npy", "--probabilities", c.folder / "l.npy"}, "two outputs");
@@ -79,7 +83,7 @@ TEST(Attend, BadInputsLeaveNoFile) {
     c.write("v.npy", c.value);
   };
   replaced("q.npy", {13, 4, 8}, {"q.npy", "[13, 4, 8]", "[B, Lq, Hq, D]"});
-  replaced("k.npy", {2, 17, 2, 9}, {"key", "[2, 17, 2, 9]"});
+  replaced("k.npy", {2, 17, 2, 9}, {"error: --key has shape [2, 17, 2, 9]"});
   replaced("k.npy", {2, 17, 3, 8}, {"3"});
   replaced("v.npy", {2, 16, 2, 5}, {"value", "[2, 16, 2, 5]"});
   replaced("v.npy", {1, 17, 2, 5}, {"value", "[1, 17, 2, 5]"});
@@ -115,7 +119,7 @@ TEST(Attend, BadGradientsLeaveNoFile) {
   given({13, 4, 5});
   fails({"do.npy", "[13, 4, 5]", "[B, Lq, Hq, Dv]"});
   given({2, 13, 4, 6});
-  fails({"has shape [2, 13, 4, 6], expected [2, 13, 4, 5]"});
+  fails({"error: --grad-out has shape [2, 13, 4, 6], expected [2, 13, 4, 5]"});
   c.write<std::int64_t>("do.npy", {1, 1, 1, 1}, {0});
   fails({"do.npy", "expected float32"});
   given({2, 13, 4, 5});
@@ -129,9 +133,9 @@ TEST(Attend, BadSideArrays) {
     expect_error(run_program(c.arguments(more)), words);
   };
   c.write<std::int64_t>("n.npy", {2}, {14, 3});
-  fails({"--query-lengths", c.folder / "n.npy"}, {"query_lengths", "14"});
+  fails({"--query-lengths", c.folder / "n.npy"}, {"error: --query-lengths[0] is 14, expected 0 to 13"});
   c.write<std::int64_t>("n.npy", {3}, {1, 2, 3});
-  fails({"--key-lengths", c.folder / "n.npy"}, {"key_lengths"});
+  fails({"--key-lengths", c.folder / "n.npy"}, {"error: --key-lengths has 3 entries, expected B = 2"});
   c.write<float>("n.npy", {2}, {1, 2});
   fails({"--key-lengths", c.folder / "n.npy"}, {"n.npy"});
   c.write<std::int64_t>("n.npy", {0}, {});
@@ -140,18 +144,16 @@ TEST(Attend, BadSideArrays) {
   }
   for (const char* option : {"--query-start", "--key-start"}) fails({option, c.folder / "n.npy"}, {"n.npy", "[0]"});
   c.write<std::int64_t>("n.npy", {3}, {1, 2, 3});
-  fails({"--query-start", c.folder / "n.npy"}, {"query_start has 3 entries, expected 2"});
-  fails({"--key-start", "-1"}, {"key_start is -1, expected 0 to 2^60"});
-  fails({"--softcap", "-1"}, {"softcap is -1"});
+  fails({"--query-start", c.folder / "n.npy"}, {"error: --query-start has 3 entries, expected 2"});
   c.write<float>("n.npy", {3}, {1, 2, 3});
-  fails({"--alibi", c.folder / "n.npy"}, {"alibi has 3 entries, expected Hq = 4"});
-  fails({"--sinks", c.folder / "n.npy"}, {"sinks has 3 entries, expected Hq = 4"});
+  fails({"--alibi", c.folder / "n.npy"}, {"error: --alibi has 3 entries, expected Hq = 4"});
+  fails({"--sinks", c.folder / "n.npy"}, {"error: --sinks has 3 entries, expected Hq = 4"});
   c.write<float>("n.npy", {0}, {});
   for (const char* option : {"--alibi", "--sinks"}) fails({option, c.folder / "n.npy"}, {"n.npy", "[0]"});
   c.write<std::int64_t>("n.npy", {3}, {0, 5, 13});
-  fails({"--cu-seqlens", c.folder / "n.npy"}, {"query_offsets"});
+  fails({"--cu-seqlens", c.folder / "n.npy"}, {"error: --cu-seqlens given with B = 2, expected B = 1"});
   c.write<std::uint8_t>("m.npy", {5, 17}, std::vector<std::uint8_t>(85));
-  fails({"--mask", c.folder / "m.npy", "--mask-means", "attend"}, {"mask", "[1, 1, 5, 17]"});
+  fails({"--mask", c.folder / "m.npy", "--mask-means", "attend"}, {"error: --mask has shape [1, 1, 5, 17]"});
   c.write<float>("b.npy", {1, 1, 1, 1, 1}, {0});
   fails({"--bias", c.folder / "b.npy"}, {"b.npy", "[1, 1, 1, 1, 1]"});
 }

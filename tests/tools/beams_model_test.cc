@@ -136,7 +136,7 @@ TEST_F(BeamsOfModel, LongTextsAreCutWithAWord) {
   EXPECT_NE(page.find("<p class=\"note\">This is the first 22 words of 10,000: the model takes no more.</p>"),
             std::string::npos);
   expect_error(text("the\xff"), {"UTF-8"});
-  expect_error(text("the", {"--from", "street"}), {"'street'"});
+  expect_error(text("the", {"--from", "street"}), {"'street'"}, 2);
 }
 
 // A picture travels without what was said on standard error.

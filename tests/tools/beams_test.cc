@@ -180,8 +180,8 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
     expect_error(run("a b c d", "x.html", more), words, code);
     EXPECT_EQ(folder_.names(), before);
   };
-  fails({"--from", "street"}, {"--from", "'street'", "a b c d"});
-  fails({"--to", "a#2"}, {"--to", "'a#2'"});
+  fails({"--from", "street"}, {"--from", "'street'", "a b c d"}, 2);
+  fails({"--to", "a#2"}, {"--to", "'a#2'"}, 2);
   fails({"--heads", "0,3"}, {"--heads is '0,3'", "0 to 2"}, 2);
   fails({"--heads", "-1"}, {"--heads is -1, expected numbers"}, 2);
   fails({"--heads", ""}, {"--heads is empty"}, 2);

@@ -128,6 +128,8 @@ TEST_F(ModelErrors, AFolderThatIsNoModelIsNamed) {
     std::vector<std::string> more{subcommand, "--model", folder_ / "nowhere"};
     if (subcommand != "demo") more.insert(more.end(), {"--text", "a", "-o", folder_ / "o.npy"});
     expect_error(run_program(more), {"nowhere"});
+    more[2] = folder_ / "model/model.safetensors";
+    expect_error(run_program(more), {"model.safetensors: is a file, expected a model's folder ", " or a .gguf file"});
   }
   const auto fails = [&](const std::vector<std::string>& words) { expect_error(run("embed", {"--text", "a"}), words); };
   const std::string config = read("model/config.json");

@@ -70,7 +70,7 @@ TEST_F(ModelCommands, PoolingsAndPrompts) {
   ASSERT_EQ(embedded({"--prompt", "query"}).code, 0);  // which is empty unless a folder says otherwise
   expect_array("e.npy", model_.embed(engine_, std::span(kTexts).first(1)));
   expect_error(embedded({"--prompt", "x"}),
-               {"--prompt is 'x', expected the name of one of the model's: document, q, query"});
+               {"--prompt is 'x', expected the name of one of the model's: document, q, query"}, 2);
   expect_error(run("embed", {"--ids", folder_ / "none.npy", "--prompt", "q", "-o", folder_ / "e.npy"}),
                {"--prompt goes with texts, not with --ids"}, 2);
 }
@@ -123,7 +123,7 @@ TEST_F(ModelCommands, TruncateDim) {
   ASSERT_EQ(run("embed", {"--ids", folder_ / "ids.npy", "--truncate-dim", "0", "-o", folder_ / "e.npy"}).code, 0);
   expect_array("e.npy", model_.embed(engine_, View<const std::int64_t, 2>(ids.data(), {1, 3})));
   expect_error(embedded({"--truncate-dim", "25"}),
-               {"--truncate-dim is 25, expected at most the width of the model's vectors, 24"});
+               {"--truncate-dim is 25, expected at most the width of the model's vectors, 24"}, 2);
   expect_error(embedded({"--truncate-dim", "-1"}), {"--truncate-dim is -1, expected"}, 2);
 }
 

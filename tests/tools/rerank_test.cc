@@ -114,11 +114,11 @@ TEST_F(Rerank, SaysWhatIsWrong) {
   expect_error(run_program({"rerank", "--query", "a", "--text", "a"}), {"--model"}, 2);
   expect_error(
       run_program({"rerank", "--model", named("bert").write(scratch_ / "family"), "--query", "a", "--text", "a"}),
-      {"gives 3 scores for each pair"});
+      {"family: gives 3 scores for each pair"});
   const GoldenFamily& family = *std::find_if(golden_families().begin(), golden_families().end(),
                                              [](const auto& one) { return one.hidden && one.name == "roberta"; });
   expect_error(run_program({"rerank", "--model", family.write(scratch_ / "family"), "--query", "a", "--text", "a"}),
-               {"no head for classification"});
+               {"family: has no head for classification"});
 }
 
 }  // namespace headlight::test::rerank_test

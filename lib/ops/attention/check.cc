@@ -42,7 +42,7 @@ void check_rule(std::string_view operation, const AttentionOptions& options) {
     fail(operation, "scale is ", *options.scale, ", expected a finite number");
   }
   if (options.softcap != 0 && (options.softcap < 0 || !std::isnormal(options.softcap))) {
-    fail(operation, "softcap is ", text_of(options.softcap), ", expected 0 (none) or a normal number above");
+    fail(operation, "softcap is ", text_of(options.softcap), ", expected 0 (none) or a normal number above 0");
   }
   if (options.scores_at > ScoreStage::masked) {
     fail(operation, "scores_at is ", static_cast<int>(options.scores_at), ", expected one of the enum");

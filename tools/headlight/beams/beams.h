@@ -72,7 +72,7 @@ struct Beam {
 [[nodiscard]] std::string name_of_word(const Beams& beams, std::int64_t word);
 
 // The number of the word that an option names: its text, or text#2 for the second of several. Throws
-// std::invalid_argument that lists the words.
+// UsageError that lists the words.
 [[nodiscard]] std::int64_t find_word(const Beams& beams, const std::string& option, const std::string& name);
 
 // The beams of the view: of each word and head the `top` heaviest, of these the ones that leave `from` and arrive at

@@ -1,13 +1,13 @@
 // Which beams are worth looking at.
 #include <algorithm>
 #include <cstdlib>
-#include <stdexcept>
 #include <tuple>
 
 #include "headlight/models/errors.h"
 #include "text/characters.h"
 #include "tools/headlight/beams/beams.h"
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/process.h"
 
 namespace headlight::program {
 namespace {
@@ -104,8 +104,8 @@ std::int64_t find_word(const Beams& beams, const std::string& option, const std:
   }
   std::string words;
   for (const Word& word : beams.words) words += (words.empty() ? "" : " ") + word.text;
-  throw std::invalid_argument(option + ": there is no word " + models::in_quotes(name) + ", expected one of " +
-                              models::in_quotes(words) + ", or WORD#2 for the second of several");
+  throw UsageError(option + ": there is no word " + models::in_quotes(name) + ", expected one of " +
+                   models::in_quotes(words) + ", or WORD#2 for the second of several");
 }
 
 std::vector<Beam> beams_in_view(const Beams& beams, const BeamView& view) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "reference/attention.h"
 #include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/commands/attend_gradients.h"
+#include "tools/headlight/commands/attend_names.h"
 #include "tools/headlight/commands/attend_rows.h"
 #include "tools/headlight/commands/attend_scores.h"
 #include "tools/headlight/commands/attend_types.h"
@@ -254,14 +256,13 @@ std::unique_ptr<Prepared> prepare(const Arguments& arguments) {
   try {
     prepared = std::make_unique<Prepared>(arguments);
   } catch (const std::exception& error) {
-    problem = error.what();
+    problem = in_names_of_options(error.what());
   }
   arguments.calls->agree(problem);
   return prepared;
 }
 
 void attend(const Arguments& arguments) {
-  check_usage(arguments);
   const std::unique_ptr<Prepared> prepared = prepare(arguments);
   prepared->warn_of_rounded(arguments);
   auto& [inputs, outputs, gradients] = *prepared;
@@ -384,7 +385,12 @@ void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls) 
       "masks together mean: visible only where all allow. The arrays of the example lie in headlight's source.");
   command.callback([arguments, seed, dropout] {
     if (seed.given() && !dropout.given()) throw UsageError("--seed goes with --dropout");
-    attend(*arguments);
+    check_usage(*arguments);
+    try {
+      attend(*arguments);
+    } catch (const std::invalid_argument& refused) {
+      throw std::invalid_argument(in_names_of_options(refused.what()));
+    }
   });
 }
 

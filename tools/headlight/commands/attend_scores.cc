@@ -1,5 +1,7 @@
 #include "tools/headlight/commands/attend_scores.h"
 
+#include <cmath>
+
 #include "tools/headlight/commands/attend_arrays.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/process.h"
@@ -10,8 +12,17 @@ namespace {
 
 // What is a number is no name, even where no number of ours can be so large or so small.
 std::string expected_start(const std::string& text) {
-  const bool negative = text.starts_with('-');
-  return is_too_large<std::int64_t>(negative ? text.substr(1) : text) ? "0 to 2^60, or the name of a file" : "";
+  constexpr std::int64_t kFurthest = std::int64_t{1} << 60;
+  const auto number = parse_number<std::int64_t>(text);
+  const bool beyond = number ? *number < 0 || *number > kFurthest
+                             : is_too_large<std::int64_t>(text.starts_with('-') ? text.substr(1) : text);
+  return beyond ? "0 to 2^60, or the name of a file" : "";
+}
+
+// What is no number is refused as all others are.
+std::string expected_cap(const std::string& text) {
+  const auto cap = parse_number<float>(text);
+  return !cap || *cap == 0 || (*cap > 0 && std::isnormal(*cap)) ? "" : "0 (none) or a normal number above 0";
 }
 
 StartInput read_start(const std::string& text) {
@@ -42,7 +53,9 @@ void ScoreArguments::add_to(Command& command) {
       .type_name("N|NPY")
       .check(file_name())
       .check(expected_start);
-  command.add_option("--softcap", softcap, "Scores become S*tanh(score/S), before bias and slopes").type_name("S");
+  command.add_option("--softcap", softcap, "Scores become S*tanh(score/S), before bias and slopes")
+      .type_name("S")
+      .check(expected_cap);
   command.add_option("--alibi", slopes, "float32 [Hq]: slope*|p - position of the key| is taken from the scores")
       .type_name("NPY")
       .check(file_name())

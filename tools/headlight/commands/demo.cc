@@ -175,6 +175,11 @@ Json as_json(const Arguments& arguments, const Engine& engine, const Demo& demo)
 void show(const Arguments& arguments) {
   Engine engine(arguments.engine.options());
   models::TextEncoder model = arguments.model.empty() ? make_demo_model(arguments.seed) : models::load(arguments.model);
+  if (!model.has_network()) {
+    throw models::FileError(arguments.model, "has the model_type " + models::in_quotes(model.options().model_type) +
+                                                 ", expected one whose layers are BERT's");
+  }
+  if (!model.has_tokenizer()) throw models::FileError(arguments.model, "has another tokenizer, expected BERT's");
   model.network().set_precision(*parse_number_type(arguments.precision));
   if (model.options().encoder.layers < 1)
     throw models::FileError(arguments.model, "has no layers, expected at least 1");

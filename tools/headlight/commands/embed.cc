@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -47,14 +46,14 @@ std::string prompt_of(const Arguments& arguments, const models::TextEncoder& mod
   if (const auto found = prompts.find(arguments.prompt); found != prompts.end()) return found->second;
   std::string names;
   for (const auto& [known, text] : prompts) names += (names.empty() ? "" : ", ") + models::printable(known);
-  throw std::invalid_argument("--prompt is " + models::in_quotes(arguments.prompt) +
-                              ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
+  throw UsageError("--prompt is " + models::in_quotes(arguments.prompt) +
+                   ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
 }
 
 models::EmbedOptions options_of(const Arguments& arguments, const models::TextEncoder& model) {
   if (const std::int64_t width = model.embed_width({.truncate_dim = 0}); arguments.truncate_dim > width) {
-    throw std::invalid_argument("--truncate-dim is " + std::to_string(arguments.truncate_dim) +
-                                ", expected at most the width of the model's vectors, " + std::to_string(width));
+    throw UsageError("--truncate-dim is " + std::to_string(arguments.truncate_dim) +
+                     ", expected at most the width of the model's vectors, " + std::to_string(width));
   }
   models::EmbedOptions options;
   if (arguments.truncate_dim >= 0) options.truncate_dim = arguments.truncate_dim;

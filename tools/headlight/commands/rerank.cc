@@ -2,11 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "headlight/models/errors.h"
 #include "headlight/models/text_encoder.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/json.h"
@@ -65,8 +65,14 @@ void rerank(const Arguments& arguments) {
   arguments.model.check();
   Engine engine(arguments.model.engine.options());
   const models::TextEncoder model = arguments.model.load();
+  if (model.score_width() == 0) {
+    throw models::FileError(arguments.model.model,
+                            "has no head for classification, expected architectures of config.json that end in "
+                            "ForSequenceClassification, or cls.output.weight and pooling_type 4 of a GGUF file");
+  }
   if (model.score_width() > 1) {
-    throw std::invalid_argument("--model gives " + std::to_string(model.score_width()) +
+    throw models::FileError(arguments.model.model,
+                            "gives " + std::to_string(model.score_width()) +
                                 " scores for each pair of texts, expected one, as models for reranking do");
   }
   TextSource texts = open_texts(

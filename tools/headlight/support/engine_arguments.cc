@@ -1,5 +1,11 @@
 #include "tools/headlight/support/engine_arguments.h"
 
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "headlight/models/errors.h"
+
 namespace headlight::program {
 
 void EngineArguments::add_to(Command& command) {
@@ -19,7 +25,16 @@ void EngineArguments::add_to(Command& command) {
 EngineOptions EngineArguments::options() const {
   EngineOptions options;
   options.threads = threads;
-  if (!isa.empty()) options.isa = parse_isa(isa);
+  if (!isa.empty()) {
+    options.isa = parse_isa(isa);
+    const std::vector<Isa> available = available_isas();
+    if (std::find(available.begin(), available.end(), *options.isa) == available.end()) {
+      std::string names;
+      for (const Isa one : available) names.append(names.empty() ? "" : ", ").append(name(one));
+      throw std::runtime_error("--isa is " + models::in_quotes(isa) +
+                               ", expected one that this build and CPU have: " + names);
+    }
+  }
   options.numerics = parse_numerics(numerics).value_or(Numerics::reproducible);
   return options;
 }
