@@ -1,9 +1,13 @@
 // headlight tokenize.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
+#include "headlight/models/text_encoder.h"
+#include "tools/model_commands.h"
 #include "tools/program.h"
 
 namespace headlight::test::tokenize_test {
@@ -32,13 +36,65 @@ TEST_F(Tokenize, PrintsALineForEachText) {
             "{\"ids\": [1], \"tokens\": [\"b\"]}\n");
 }
 
+// {"ids": […], "tokens": […]}
+std::string line_of(const models::TextEncoder& model, const std::string& text) {
+  std::string ids, tokens;
+  for (const std::int64_t id : model.tokenize(text)) {
+    ids += (ids.empty() ? "" : ", ") + std::to_string(id);
+    tokens += (tokens.empty() ? "\"" : ", \"") + std::string(*model.token(id)) + "\"";
+  }
+  return "{\"ids\": [" + ids + "], \"tokens\": [" + tokens + "]}\n";
+}
+
+TEST_F(ModelCommands, TokensAreThoseOfTheModel) {
+  const std::string text = "Hello world, hello it. Hello world hello world hello world hello world";
+  ASSERT_FALSE(std::filesystem::exists(folder_ / "model/tokenizer.json")) << "there is vocab.txt alone";
+  EXPECT_EQ(run("tokenize", {"--text", text}).out, line_of(model_, text));
+  EXPECT_EQ(model_.tokenize(text).size(), 16u) << "as many as the model takes";
+  EXPECT_EQ(run("tokenize", {"--decode", "4,5"}).out, "hello world\n");
+  expect_error(run("tokenize", {"--decode", "9"}), {"--decode has 9, expected ids of tokens, 0 to 8"}, 2);
+}
+
+TEST(TokenizeGguf, TokensAreThoseOfTheModel) {
+  const std::string path = HEADLIGHT_SOURCE "/tests/golden/gguf_qwen3.gguf", text = "a city, the city";
+  const models::TextEncoder model = models::load(path);
+  const Finished finished = run_program({"tokenize", "--model", path, "--text", text});
+  EXPECT_EQ(finished.out, line_of(model, text));
+  EXPECT_EQ(finished.error, "");
+
+  // Of a model that is not read, too.
+  const ScratchFolder folder;
+  std::string bytes = (std::ostringstream() << std::ifstream(path, std::ios::binary).rdbuf()).str();
+  const std::string name = "general.architecture";
+  const std::size_t at = bytes.find("qwen3", bytes.find(name));
+  ASSERT_LT(at, bytes.find(name) + name.size() + 16);
+  bytes.replace(at, 5, "qwen9");
+  std::ofstream(folder / "other.gguf", std::ios::binary) << bytes;
+  const Finished other = run_program({"tokenize", "--model", folder / "other.gguf", "--text", text});
+  EXPECT_EQ(other.out, finished.out);
+  EXPECT_NE(other.error.find("warning: tokens are those of the tokenizer alone, for the model is not read: "),
+            std::string::npos)
+      << other.error;
+}
+
+TEST_F(Tokenize, TakesTheTokenizerOfAModelThatIsNotRead) {
+  std::ofstream(folder_ / "config.json") << R"({"model_type": "mistral"})";
+  const Finished finished = run_program({"tokenize", "--model", folder_ / "", "--text", "b"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.out, "{\"ids\": [1], \"tokens\": [\"b\"]}\n");
+  EXPECT_NE(finished.error.find("warning: tokens are those of the tokenizer alone"), std::string::npos)
+      << finished.error;
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  expect_error(run_program({"tokenize", "--model", folder_ / "", "--text", "b"}), {"model.safetensors: cannot open"});
+}
+
 TEST_F(Tokenize, DecodesIds) { EXPECT_EQ(run({"--decode", "2,0,1"}).out, "abab\n"); }
 
 TEST_F(Tokenize, SaysWhatIsWrong) {
   expect_error(run({}), {"--text", "--input", "--decode"}, 2);
   expect_error(run({"--text", "a", "--decode", "1"}), {"exactly one"}, 2);
   expect_error(run({"--decode", "1,x"}), {"--decode has 'x'"}, 2);
-  expect_error(run({"--decode", "9"}), {"ids[0] is 9"});
+  expect_error(run({"--decode", "9"}), {"--decode has 9, expected ids of tokens, 0 to 3"}, 2);
   expect_error(run({"--text", "\xFF"}), {"--text number 1 is not UTF-8"});
   expect_error(run_program({"tokenize", "--model", folder_ / "none", "--text", "b"}), {"none: cannot open"});
 }

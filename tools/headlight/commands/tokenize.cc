@@ -1,15 +1,15 @@
-// headlight tokenize: the tokens of texts by the tokenizer.json of any published model.
+// headlight tokenize: the tokens of texts by the tokenizer of any published model.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "headlight/models/errors.h"
-#include "headlight/text/tokenizer.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/line_stream.h"
 #include "tools/headlight/support/model_arguments.h"
+#include "tools/headlight/support/model_tokens.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/validators.h"
@@ -24,12 +24,12 @@ struct Arguments {
 };
 
 // {"ids": […], "tokens": […]}
-std::string as_json(const text::Tokenizer& tokenizer, const std::string& text) {
-  const std::vector<std::int64_t> ids = tokenizer.encode(text);
+std::string as_json(const ModelTokens& model, const std::string& text) {
+  const std::vector<std::int64_t> ids = model.encode(text);
   std::string numbers, tokens;
   for (const std::int64_t id : ids) {
     numbers.append(numbers.empty() ? "" : ", ").append(std::to_string(id));
-    tokens.append(tokens.empty() ? "" : ", ").append(json_text(tokenizer.token(id).value_or("")));
+    tokens.append(tokens.empty() ? "" : ", ").append(json_text(model.token(id).value_or("")));
   }
   return "{\"ids\": [" + numbers + "], \"tokens\": [" + tokens + "]}\n";
 }
@@ -44,25 +44,34 @@ std::vector<std::int64_t> parse_ids(const std::vector<std::string>& texts) {
   return ids;
 }
 
+std::string decoded(const ModelTokens& model, const std::vector<std::int64_t>& ids) {
+  for (const std::int64_t id : ids) {
+    if (model.token(id)) continue;
+    throw UsageError("--decode has " + std::to_string(id) + ", expected ids of tokens, 0 to " +
+                     std::to_string(model.size - 1));
+  }
+  return model.decode(ids);
+}
+
 void tokenize(const Arguments& arguments) {
   const ModelArguments& source = arguments.source;
   if ((source.texts.empty() ? 0 : 1) + (source.input.empty() ? 0 : 1) + (arguments.ids.empty() ? 0 : 1) != 1) {
     throw UsageError("exactly one of --text, --input and --decode is needed");
   }
   const std::vector<std::int64_t> ids = parse_ids(arguments.ids);
-  const text::Tokenizer tokenizer = text::Tokenizer::read(source.model);
-  if (!ids.empty()) return print(tokenizer.decode(ids) + "\n");
+  const ModelTokens model = tokens_of(source);
+  if (!ids.empty()) return print(decoded(model, ids) + "\n");
   if (is_stream(source.input)) {
     LineStream lines(source.input);
     for (std::vector<std::string> block; block = lines.next(), !block.empty();) {
       std::string answer;
-      for (const std::string& text : block) answer += as_json(tokenizer, text);
+      for (const std::string& text : block) answer += as_json(model, text);
       print(answer);
     }
     return;
   }
   TextSource texts = open_texts(source);
-  for (std::string text; texts.next(text);) print(as_json(tokenizer, text));
+  for (std::string text; texts.next(text);) print(as_json(model, text));
 }
 
 }  // namespace
@@ -72,7 +81,7 @@ void add_tokenize(Command& program) {
   using namespace tokenize_command;
   Command command = program.add_subcommand("tokenize", "Tokens of texts by a published tokenizer, and texts of tokens");
   const auto arguments = std::make_shared<Arguments>();
-  command.add_option("--model", arguments->source.model, "A tokenizer.json, or a folder with one")
+  command.add_option("--model", arguments->source.model, "Folder or GGUF file of a model, or a tokenizer.json")
       .type_name("DIR")
       .check(file_name())
       .required();
@@ -86,8 +95,11 @@ void add_tokenize(Command& program) {
   command.add_option("--decode", arguments->ids, "Print the text of token ids, with commas between")
       .type_name("IDS")
       .delimiter(',');
-  command.example("--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.'",
-                  "Any tokenizer.json of WordPiece, BPE or Unigram will do.");
+  command.example(
+      "--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.'",
+      "The tokens are those that `encode` gives the model, cut at the longest text that it takes; `embed` may put a "
+      "prompt in front, and cut earlier. Of a model that headlight does not read, and of a tokenizer.json by "
+      "itself, they are those of the tokenizer alone: any of WordPiece, BPE or Unigram will do.");
   command.callback([arguments] { tokenize(*arguments); });
 }
 
