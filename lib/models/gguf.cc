@@ -14,33 +14,23 @@
 #include "models/stored_weight.h"
 
 namespace headlight::models {
-namespace {
+GgufType GgufValue::type() const noexcept { return static_cast<GgufType>(read_number<std::uint32_t>(bytes_.data())); }
 
-constexpr std::size_t kTypeBytes = sizeof(std::uint32_t);
+std::span<const std::byte> GgufValue::behind_type() const noexcept { return bytes_.subspan(sizeof(std::uint32_t)); }
 
-}  // namespace
+GgufType GgufValue::element_type() const noexcept { return GgufArray(*this).type(); }
+std::uint64_t GgufValue::size() const noexcept { return GgufArray(*this).size(); }
 
-GgufType GgufValue::type() const noexcept { return static_cast<GgufType>(read_number<std::uint32_t>(at_)); }
-
-GgufType GgufValue::element_type() const noexcept {
-  if (type() != GgufType::array) return GgufType::uint8;
-  return static_cast<GgufType>(read_number<std::uint32_t>(at_ + kTypeBytes));
-}
-
-std::uint64_t GgufValue::size() const noexcept {
-  return type() == GgufType::array ? read_number<std::uint64_t>(at_ + 2 * kTypeBytes) : 0;
-}
-
-std::optional<std::int64_t> GgufValue::integer() const noexcept { return gguf_integer(type(), at_ + kTypeBytes); }
-std::optional<double> GgufValue::number() const noexcept { return gguf_number(type(), at_ + kTypeBytes); }
+std::optional<std::int64_t> GgufValue::integer() const noexcept { return gguf_integer(type(), behind_type()); }
+std::optional<double> GgufValue::number() const noexcept { return gguf_number(type(), behind_type()); }
 
 std::optional<bool> GgufValue::boolean() const noexcept {
   if (type() != GgufType::boolean) return std::nullopt;
-  return at_[kTypeBytes] == std::byte{1};
+  return behind_type()[0] == std::byte{1};
 }
 
 std::optional<std::string_view> GgufValue::string() const noexcept {
-  return type() == GgufType::string ? std::optional(gguf_string(at_ + kTypeBytes)) : std::nullopt;
+  return type() == GgufType::string ? std::optional(gguf_string(behind_type())) : std::nullopt;
 }
 
 std::optional<std::vector<std::int64_t>> GgufValue::integers() const {
@@ -48,7 +38,7 @@ std::optional<std::vector<std::int64_t>> GgufValue::integers() const {
   if (type() != GgufType::array || !array.has_integers()) return std::nullopt;
   std::vector<std::int64_t> found;
   found.reserve(array.size());
-  for (std::size_t n = 0; n < array.size(); ++n) found.push_back(*array.integer(n));
+  for (std::size_t n = 0; n < array.size(); ++n) found.push_back(array.integer(n).value_or(0));
   return found;
 }
 
@@ -150,11 +140,11 @@ std::uint64_t GgufFile::bytes() const noexcept {
 std::span<const GgufEntry> GgufFile::metadata() const noexcept { return state_->header.metadata; }
 std::span<const GgufTensor> GgufFile::tensors() const noexcept { return state_->header.tensors; }
 
-const GgufValue* GgufFile::find_value(std::string_view key) const noexcept {
+std::optional<GgufValue> GgufFile::find_value(std::string_view key) const noexcept {
   const std::vector<GgufEntry>& all = state_->header.metadata;
   const auto found = std::lower_bound(all.begin(), all.end(), key,
-                                      [](const GgufEntry& entry, std::string_view of) { return entry.key < of; });
-  return found == all.end() || found->key != key ? nullptr : &found->value;
+                                      [](const GgufEntry& entry, std::string_view of) { return entry.key() < of; });
+  return found == all.end() || found->key() != key ? std::nullopt : std::optional(found->value());
 }
 
 const GgufTensor* GgufFile::find(std::string_view name) const noexcept {

@@ -1,5 +1,6 @@
 #include "models/gguf_array.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -9,13 +10,14 @@ namespace headlight::models {
 namespace {
 
 constexpr std::size_t kCountBytes = sizeof(std::uint64_t);
-constexpr std::size_t kHeadBytes = 2 * sizeof(std::uint32_t) + kCountBytes;  // types of value and elements, how many
+constexpr std::size_t kHeadBytes = sizeof(std::uint32_t) + kCountBytes;  // the type of elements, and how many
 
 // f(number of a type) of a value of that type; false of what is no number.
 template <class Function>
-bool with_number(GgufType type, const std::byte* from, const Function& f) {
+bool with_number(GgufType type, std::span<const std::byte> from, const Function& f) {
   const auto call = [&](auto value) {
-    f(read_number<decltype(value)>(from));
+    if (from.size() < sizeof value) return false;
+    f(read_number<decltype(value)>(from.data()));
     return true;
   };
   switch (type) {
@@ -58,9 +60,9 @@ bool are_all(const GgufArray& array, const At& at) {
 
 }  // namespace
 
-std::optional<std::int64_t> gguf_integer(GgufType type, const std::byte* at) noexcept {
+std::optional<std::int64_t> gguf_integer(GgufType type, std::span<const std::byte> from) noexcept {
   std::optional<std::int64_t> found;
-  (void)with_number(type, at, [&](auto value) {
+  (void)with_number(type, from, [&](auto value) {
     if constexpr (std::is_integral_v<decltype(value)>) {
       if (std::in_range<std::int64_t>(value)) found = static_cast<std::int64_t>(value);
     }
@@ -68,29 +70,38 @@ std::optional<std::int64_t> gguf_integer(GgufType type, const std::byte* at) noe
   return found;
 }
 
-std::optional<double> gguf_number(GgufType type, const std::byte* at) noexcept {
+std::optional<double> gguf_number(GgufType type, std::span<const std::byte> from) noexcept {
   std::optional<double> found;
-  (void)with_number(type, at, [&](auto value) { found = static_cast<double>(value); });
+  (void)with_number(type, from, [&](auto value) { found = static_cast<double>(value); });
   return found;
 }
 
-std::string_view gguf_string(const std::byte* at) noexcept {
-  const auto length = static_cast<std::size_t>(read_number<std::uint64_t>(at));
-  return {reinterpret_cast<const char*>(at + kCountBytes), length};
+std::string_view gguf_string(std::span<const std::byte> from) noexcept {
+  if (from.size() < kCountBytes) return {reinterpret_cast<const char*>(from.data() + from.size()), 0};
+  const std::span<const std::byte> follow = from.subspan(kCountBytes);
+  const auto length = std::min<std::uint64_t>(read_number<std::uint64_t>(from.data()), follow.size());
+  return {reinterpret_cast<const char*>(follow.data()), static_cast<std::size_t>(length)};
 }
 
-GgufArray::GgufArray(const GgufValue& value) noexcept
-    : type_(value.element_type()), size_(static_cast<std::size_t>(value.size())) {
-  if (value.type() == GgufType::array) first_ = value.at_ + kHeadBytes;  // any other may end before that
+GgufArray::GgufArray(const GgufValue& value) noexcept {
+  const std::span<const std::byte> all = value.behind_type();
+  if (value.type() != GgufType::array || all.size() < kHeadBytes) return;
+  type_ = static_cast<GgufType>(read_number<std::uint32_t>(all.data()));
+  bytes_ = all.subspan(kHeadBytes);
+  const std::uint64_t least = type_ == GgufType::string ? kCountBytes : std::max<std::uint64_t>(size_of(type_), 1);
+  const auto count = read_number<std::uint64_t>(all.data() + sizeof(std::uint32_t));
+  size_ = static_cast<std::size_t>(std::min<std::uint64_t>(count, bytes_.size() / least));
+}
+
+std::span<const std::byte> GgufArray::from(std::size_t number) const noexcept {
+  return bytes_.subspan(number * static_cast<std::size_t>(size_of(type_)));
 }
 
 std::optional<std::int64_t> GgufArray::integer(std::size_t number) const noexcept {
-  return gguf_integer(type_, first_ + number * size_of(type_));
+  return gguf_integer(type_, from(number));
 }
 
-std::optional<double> GgufArray::number(std::size_t number) const noexcept {
-  return gguf_number(type_, first_ + number * size_of(type_));
-}
+std::optional<double> GgufArray::number(std::size_t number) const noexcept { return gguf_number(type_, from(number)); }
 
 bool GgufArray::has_integers() const noexcept {
   return are_all(*this, [&](std::size_t n) { return integer(n).has_value(); });
@@ -103,25 +114,8 @@ bool GgufArray::has_numbers() const noexcept {
 std::string gguf_bytes(const GgufArray& integers) {
   std::string bytes;
   bytes.reserve(integers.size());
-  for (std::size_t n = 0; n < integers.size(); ++n) bytes += static_cast<char>(*integers.integer(n) & 0xFF);
+  for (std::size_t n = 0; n < integers.size(); ++n) bytes += static_cast<char>(integers.integer(n).value_or(0) & 0xFF);
   return bytes;
-}
-
-std::span<const std::byte> bytes_of(const GgufEntry& entry) noexcept {
-  const std::byte* const begin = reinterpret_cast<const std::byte*>(entry.key.data()) - kCountBytes;
-  const std::byte* end =
-      reinterpret_cast<const std::byte*>(entry.key.data() + entry.key.size()) + sizeof(std::uint32_t);
-  const GgufType type = entry.value.type();
-  if (type == GgufType::string) {
-    end += kCountBytes + entry.value.string()->size();
-  } else if (type == GgufType::array) {
-    const GgufArray array(entry.value);
-    end += kHeadBytes - sizeof(std::uint32_t) + array.size() * size_of(array.type());
-    for (const std::string_view one : array.strings()) end += kCountBytes + one.size();
-  } else {
-    end += size_of(type);
-  }
-  return {begin, end};
 }
 
 }  // namespace headlight::models

@@ -13,11 +13,14 @@
 
 namespace headlight::models {
 
+// What a value is that `from` begins with, however many bytes that has: another process may have written to the file
+// since it was checked.
+
 // A number of any type as that; nothing where it is none.
-[[nodiscard]] std::optional<std::int64_t> gguf_integer(GgufType type, const std::byte* at) noexcept;
-[[nodiscard]] std::optional<double> gguf_number(GgufType type, const std::byte* at) noexcept;
+[[nodiscard]] std::optional<std::int64_t> gguf_integer(GgufType type, std::span<const std::byte> from) noexcept;
+[[nodiscard]] std::optional<double> gguf_number(GgufType type, std::span<const std::byte> from) noexcept;
 // The bytes of a string, from its length on.
-[[nodiscard]] std::string_view gguf_string(const std::byte* at) noexcept;
+[[nodiscard]] std::string_view gguf_string(std::span<const std::byte> from) noexcept;
 
 class GgufArray {
  public:
@@ -42,40 +45,41 @@ class GgufArray {
    public:
     class Iterator {
      public:
-      Iterator(const std::byte* at, std::size_t left) noexcept : at_(at), left_(left) {}
-      [[nodiscard]] std::string_view operator*() const noexcept { return gguf_string(at_); }
+      Iterator(std::span<const std::byte> from, std::size_t left) noexcept : from_(from), left_(left) {}
+      [[nodiscard]] std::string_view operator*() const noexcept { return gguf_string(from_); }
       Iterator& operator++() noexcept {
-        const std::string_view here = gguf_string(at_);
-        at_ = reinterpret_cast<const std::byte*>(here.data() + here.size());
+        const std::string_view here = gguf_string(from_);
+        const auto* const behind = reinterpret_cast<const std::byte*>(here.data() + here.size());
+        from_ = from_.subspan(static_cast<std::size_t>(behind - from_.data()));
         --left_;
         return *this;
       }
       [[nodiscard]] bool operator==(std::default_sentinel_t) const noexcept { return left_ == 0; }
 
      private:
-      const std::byte* at_;
+      std::span<const std::byte> from_;
       std::size_t left_;
     };
 
-    Strings(const std::byte* first, std::size_t count) noexcept : first_(first), count_(count) {}
-    [[nodiscard]] Iterator begin() const noexcept { return {first_, count_}; }
+    Strings(std::span<const std::byte> bytes, std::size_t count) noexcept : bytes_(bytes), count_(count) {}
+    [[nodiscard]] Iterator begin() const noexcept { return {bytes_, count_}; }
     [[nodiscard]] static std::default_sentinel_t end() noexcept { return {}; }
 
    private:
-    const std::byte* first_;
+    std::span<const std::byte> bytes_;
     std::size_t count_;
   };
-  [[nodiscard]] Strings strings() const noexcept { return {first_, type_ == GgufType::string ? size_ : 0}; }
+  [[nodiscard]] Strings strings() const noexcept { return {bytes_, type_ == GgufType::string ? size_ : 0}; }
 
  private:
+  [[nodiscard]] std::span<const std::byte> from(std::size_t number) const noexcept;
+
   GgufType type_ = GgufType::uint8;
   std::size_t size_ = 0;
-  const std::byte* first_ = nullptr;
+  std::span<const std::byte> bytes_{};  // of its elements
 };
 
 // Integers as bytes, of which each is the lowest.
 [[nodiscard]] std::string gguf_bytes(const GgufArray& integers);
-// An entry as it lies in the file, from the length of its key to the end of its value.
-[[nodiscard]] std::span<const std::byte> bytes_of(const GgufEntry& entry) noexcept;
 
 }  // namespace headlight::models

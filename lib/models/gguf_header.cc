@@ -94,8 +94,7 @@ std::string_view GgufHeader::name(const What& what) {
   fail(what, " has " + std::to_string(found.size()) + " bytes, expected 1 to " + std::to_string(kLongestName));
 }
 
-GgufValue GgufHeader::value(const What& what) {
-  const GgufValue made(bytes_.data() + at_);
+void GgufHeader::check_value(const What& what) {
   const auto type = static_cast<GgufType>(number<std::uint32_t>(what));
   if (type == GgufType::string) {
     (void)string(what);
@@ -107,7 +106,6 @@ GgufValue GgufHeader::value(const What& what) {
   } else {
     fail(what, " has the type " + std::to_string(static_cast<std::uint32_t>(type)) + ", expected 0 to 12");
   }
-  return made;
 }
 
 void GgufHeader::check_array(const What& what) {
@@ -135,11 +133,12 @@ void GgufHeader::read_metadata(std::uint64_t count) {
   metadata.reserve(static_cast<std::size_t>(count));
   for (std::uint64_t n = 0; n < count; ++n) {
     const std::string_view key = name({"the key of entry ", {}, n});
-    metadata.push_back({key, value({"the entry ", key})});
+    check_value({"the entry ", key});
+    metadata.push_back({key, bytes_.data() + at_});
   }
-  std::sort(metadata.begin(), metadata.end(), [](const GgufEntry& a, const GgufEntry& b) { return a.key < b.key; });
+  std::sort(metadata.begin(), metadata.end(), [](const GgufEntry& a, const GgufEntry& b) { return a.key() < b.key(); });
   for (std::size_t n = 1; n < metadata.size(); ++n) {
-    if (metadata[n - 1].key == metadata[n].key) fail("has the entry " + in_quotes(metadata[n].key) + " twice");
+    if (metadata[n - 1].key() == metadata[n].key()) fail("has the entry " + in_quotes(metadata[n].key()) + " twice");
   }
 }
 
@@ -186,9 +185,9 @@ void GgufHeader::read_extents(std::size_t axes) {
 std::uint64_t GgufHeader::alignment() const {
   constexpr std::string_view kKey = "general.alignment";
   const auto found =
-      std::find_if(metadata.begin(), metadata.end(), [&](const GgufEntry& entry) { return entry.key == kKey; });
+      std::find_if(metadata.begin(), metadata.end(), [&](const GgufEntry& entry) { return entry.key() == kKey; });
   if (found == metadata.end()) return kUsualAlignment;
-  const std::optional<std::int64_t> said = found->value.integer();
+  const std::optional<std::int64_t> said = found->value().integer();
   if (said && *said > 0 && *said % 8 == 0) return static_cast<std::uint64_t>(*said);
   fail("the entry 'general.alignment' is " + (said ? std::to_string(*said) : "no integer") +
        ", expected a positive multiple of 8");

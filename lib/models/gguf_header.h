@@ -81,7 +81,7 @@ class GgufHeader {
   std::string_view name(const What& what);
 
   // Both go through what they check, and keep nothing of it.
-  GgufValue value(const What& what);
+  void check_value(const What& what);
   void check_array(const What& what);
   void read_metadata(std::uint64_t count);
   void read_tensors(std::uint64_t count);

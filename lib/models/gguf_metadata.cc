@@ -28,13 +28,13 @@ std::string GgufMetadata::whole(std::string_view key) const {
   return architecture_ + "." + std::string(key);
 }
 
-const GgufValue* GgufMetadata::find(std::string_view key) const {
+std::optional<GgufValue> GgufMetadata::find(std::string_view key) const {
   return file_.find_value(*asked_.insert(whole(key)).first);
 }
 
-const GgufValue& GgufMetadata::needed(std::string_view key) const {
-  const GgufValue* const value = find(key);
-  if (value == nullptr) fail(key, "is missing");
+GgufValue GgufMetadata::needed(std::string_view key) const {
+  const std::optional<GgufValue> value = find(key);
+  if (!value) fail(key, "is missing");
   return *value;
 }
 
@@ -67,8 +67,8 @@ bool GgufMetadata::flag(std::string_view key, bool otherwise) const {
 }
 
 std::optional<std::string> GgufMetadata::text(std::string_view key) const {
-  const GgufValue* const value = find(key);
-  if (value == nullptr) return std::nullopt;
+  const std::optional<GgufValue> value = find(key);
+  if (!value) return std::nullopt;
   const std::optional<std::string_view> found = value->string();
   if (!found) fail(key, "is no string");
   return std::string(*found);
@@ -77,7 +77,7 @@ std::optional<std::string> GgufMetadata::text(std::string_view key) const {
 template <class Fits>
 GgufArray GgufMetadata::array(std::string_view key, const char* what, Fits fits) const {
   if (!has(key)) return {};
-  const GgufValue& value = needed(key);
+  const GgufValue value = needed(key);
   const GgufArray found(value);
   if (value.type() != GgufType::array || !fits(found)) fail(key, std::string("is no array of ") + what);
   return found;
@@ -102,10 +102,10 @@ void GgufMetadata::fail(std::string_view key, const std::string& message) const 
 std::vector<std::string> GgufMetadata::unread() const {
   std::vector<std::string> keys;
   for (const GgufEntry& entry : file_.metadata()) {
-    const auto begins = [&](std::string_view one) { return entry.key.starts_with(one); };
-    if (std::any_of(kOfTheFile.begin(), kOfTheFile.end(), begins) || asked_.contains(entry.key)) continue;
+    const auto begins = [&](std::string_view one) { return entry.key().starts_with(one); };
+    if (std::any_of(kOfTheFile.begin(), kOfTheFile.end(), begins) || asked_.contains(entry.key())) continue;
     if (keys.size() == kMostUnread) break;
-    keys.push_back(printable(file_.path()) + ": " + printable(entry.key));
+    keys.push_back(printable(file_.path()) + ": " + printable(entry.key()));
   }
   return keys;
 }

@@ -24,7 +24,7 @@ class GgufMetadata {
   [[nodiscard]] const GgufFile& file() const noexcept { return file_; }
   [[nodiscard]] const std::string& architecture() const noexcept { return architecture_; }
 
-  [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+  [[nodiscard]] bool has(std::string_view key) const { return find(key).has_value(); }
   [[nodiscard]] std::int64_t size(std::string_view key, std::int64_t least,
                                   std::optional<std::int64_t> otherwise = std::nullopt,
                                   std::int64_t most = INT32_MAX) const;
@@ -45,12 +45,12 @@ class GgufMetadata {
 
  private:
   [[nodiscard]] std::string whole(std::string_view key) const;
-  [[nodiscard]] const GgufValue* find(std::string_view key) const;
+  [[nodiscard]] std::optional<GgufValue> find(std::string_view key) const;
   // An array, of which fits(array) says whether it is one of `what`.
   template <class Fits>
   [[nodiscard]] GgufArray array(std::string_view key, const char* what, Fits fits) const;
   // That value, which must be there.
-  [[nodiscard]] const GgufValue& needed(std::string_view key) const;
+  [[nodiscard]] GgufValue needed(std::string_view key) const;
 
   const GgufFile& file_;
   std::string architecture_;

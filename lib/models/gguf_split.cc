@@ -28,8 +28,8 @@ std::string ending(std::int64_t number, std::int64_t count) {
 }
 
 std::optional<std::int64_t> integer(const GgufFile& file, std::string_view key) {
-  const GgufValue* const value = file.find_value(key);
-  if (value == nullptr) return std::nullopt;
+  const std::optional<GgufValue> value = file.find_value(key);
+  if (!value) return std::nullopt;
   const std::optional<std::int64_t> found = value->integer();
   if (!found) fail(file, key, "is no integer");
   return found;

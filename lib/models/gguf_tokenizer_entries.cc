@@ -7,8 +7,6 @@
 #include <span>
 #include <string_view>
 
-#include "models/gguf_array.h"
-
 namespace headlight::models {
 namespace {
 
@@ -18,7 +16,7 @@ constexpr std::size_t kFileHeadBytes = 24;
 template <class Function>
 void for_each_entry(const GgufFile& file, const Function& f) {
   for (const GgufEntry& entry : file.metadata()) {
-    if (entry.key.starts_with("tokenizer.ggml.") || entry.key == "general.architecture") f(bytes_of(entry));
+    if (entry.key().starts_with("tokenizer.ggml.") || entry.key() == "general.architecture") f(entry.bytes());
   }
 }
 

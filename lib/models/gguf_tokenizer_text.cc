@@ -54,7 +54,7 @@ void append_base64(TokenizerText& into, const GgufArray& bytes) {
     std::uint32_t three = 0;
     const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
     for (std::size_t n = 0; n < 3; ++n) {
-      three = three << 8 | (n < count ? static_cast<std::uint32_t>(*bytes.integer(at + n) & 0xFF) : 0u);
+      three = three << 8 | (n < count ? static_cast<std::uint32_t>(bytes.integer(at + n).value_or(0) & 0xFF) : 0u);
     }
     std::array<char, 4> digits;
     for (std::size_t n = 0; n < 4; ++n) digits[n] = n <= count ? kDigits[three >> (18 - 6 * n) & 63] : '=';

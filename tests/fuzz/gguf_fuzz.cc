@@ -3,6 +3,7 @@
 // memory than twice the file.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,8 +22,9 @@ using models::GgufType;
 
 void check_metadata(const GgufFile& file) {
   for (const GgufEntry& entry : file.metadata()) {
-    const models::GgufValue& value = entry.value;
-    must(file.find_value(entry.key) == &value, "an entry is found by its key");
+    const models::GgufValue value = entry.value();
+    const std::optional<models::GgufValue> found = file.find_value(entry.key());
+    must(found && found->type() == value.type() && found->size() == value.size(), "an entry is found by its key");
     const bool is_array = value.type() == GgufType::array;
     must(!value.integers() || (is_array && value.integers()->size() == value.size()), "integers are those of an array");
     must(!value.strings() || (is_array && value.strings()->size() == value.size()), "strings are those of an array");

@@ -10,6 +10,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -37,8 +38,8 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 TEST(Gguf, GivesTheMetadataThatGgmlWrote) {
   const GgufFile file(test::golden_path("gguf_tensors.gguf"));
   const auto value = [&](std::string_view key) {
-    const GgufValue* const found = file.find_value(key);
-    if (found == nullptr) throw std::out_of_range(std::string(key));
+    const std::optional<GgufValue> found = file.find_value(key);
+    if (!found) throw std::out_of_range(std::string(key));
     return *found;
   };
   EXPECT_EQ(value("general.architecture").string(), "headlight");
@@ -67,10 +68,10 @@ TEST(Gguf, GivesTheMetadataThatGgmlWrote) {
   EXPECT_EQ(value("a.booleans").element_type(), GgufType::boolean);
   EXPECT_EQ(value("a.strings").strings(), (std::vector<std::string_view>{"<s>", "", "é"}));
   EXPECT_EQ(value("a.string").strings(), std::nullopt);
-  EXPECT_EQ(file.find_value("a"), nullptr);
-  EXPECT_EQ(file.find_value("zzz"), nullptr);
+  EXPECT_FALSE(file.find_value("a"));
+  EXPECT_FALSE(file.find_value("zzz"));
   for (std::size_t n = 1; n < file.metadata().size(); ++n) {
-    EXPECT_LT(file.metadata()[n - 1].key, file.metadata()[n].key);
+    EXPECT_LT(file.metadata()[n - 1].key(), file.metadata()[n].key());
   }
 }
 
@@ -304,6 +305,51 @@ TEST(Gguf, RefusalsNameTheKeyOrTheTensor) {
   EXPECT_TRUE(contains(file_error([] { (void)GgufFile("/nobody/here.gguf"); }), "/nobody/here.gguf", "cannot open"));
 }
 
+// As another process may change a mapped file: every value ends where it ended when the file was opened.
+TEST(Gguf, OfValuesThatChangeNothingBehindTheirEndsIsRead) {
+  const auto changed = [](std::uint32_t type, const Bytes& value, std::size_t at, const Bytes& by, const auto& check) {
+    Parts parts;
+    parts.data = "";
+    parts.alignment = 1;
+    parts.entries = {entry("k", type, value)};
+    std::string file = parts.file();
+    const GgufFile read("f.gguf", bytes_of(file));
+    file.replace(file.size() - value.text.size() - sizeof type + at, by.text.size(), by.text);
+    check(*read.find_value("k"));
+  };
+  constexpr std::size_t kType = 0, kElements = 4, kCount = 8, kFirst = 16;
+  const Bytes strings = Bytes().add(kString).add<std::uint64_t>(2).string("ab").string("c");
+  using Strings = std::vector<std::string_view>;
+  const auto gives = [](const Strings& expected) {
+    return [expected](const GgufValue& value) { EXPECT_EQ(value.strings(), expected); };
+  };
+  changed(kArray, strings, kFirst, Bytes().add(UINT64_MAX), gives({{"ab\1\0\0\0\0\0\0\0c", 11}, ""}));
+  changed(kArray, strings, kFirst, Bytes().add<std::uint64_t>(9), gives({{"ab\1\0\0\0\0\0\0", 9}, ""}));
+  changed(kArray, strings, kFirst + 10, Bytes().add<std::uint64_t>(2), gives({"ab", "c"}));
+  changed(kArray, strings, kCount, Bytes().add<std::uint64_t>(1), gives({"ab"}));
+  changed(kArray, strings, kCount, Bytes().add(UINT64_MAX), [&](const GgufValue& value) {
+    EXPECT_EQ(value.size(), 2u) << "of the fewest bytes, so many have room";
+    EXPECT_EQ(value.strings(), (Strings{"ab", "c"}));
+  });
+  changed(kArray, strings, kType, Bytes().add(kString),
+          [](const GgufValue& value) { EXPECT_EQ(value.string()->size(), 23u) << "all that was the array"; });
+  changed(kArray, strings, kElements, Bytes().add(10u),
+          [](const GgufValue& value) { EXPECT_EQ(value.integers()->size(), 2u) << "of eight bytes each, of 19"; });
+  const Bytes numbers = Bytes().add(kUint32).add<std::uint64_t>(2).add(5u).add(6u);
+  changed(kArray, numbers, kCount, Bytes().add(UINT64_MAX), [](const GgufValue& value) {
+    EXPECT_EQ(value.integers(), (std::vector<std::int64_t>{5, 6}));
+  });
+  const Bytes flag = Bytes().add<std::uint8_t>(1);
+  changed(kBool, flag, kType, Bytes().add(kArray), [](const GgufValue& value) {
+    EXPECT_EQ(value.size(), 0u);
+    EXPECT_EQ(value.element_type(), GgufType::uint8);
+    EXPECT_TRUE(value.strings()->empty());
+  });
+  changed(kBool, flag, kType, Bytes().add(kString), [](const GgufValue& value) { EXPECT_EQ(value.string(), ""); });
+  changed(kBool, flag, kType, Bytes().add(12u),
+          [](const GgufValue& value) { EXPECT_EQ(value.number(), std::nullopt); });
+}
+
 // Every truncation of the file, and every byte of it changed in several ways, works or says so.
 TEST(Gguf, MutationsAreReadOrRefused) {
   const std::string whole = golden_bytes();
@@ -312,10 +358,10 @@ TEST(Gguf, MutationsAreReadOrRefused) {
       GgufFile file("mutated", bytes_of(text));
       std::size_t numbers = 0;
       for (const GgufEntry& one : file.metadata()) {
-        numbers += one.value.integers().value_or(std::vector<std::int64_t>()).size();
-        numbers += one.value.strings().value_or(std::vector<std::string_view>()).size();
-        (void)one.value.number();
-        (void)one.value.string();
+        numbers += one.value().integers().value_or(std::vector<std::int64_t>()).size();
+        numbers += one.value().strings().value_or(std::vector<std::string_view>()).size();
+        (void)one.value().number();
+        (void)one.value().string();
       }
       for (const auto& [name, weight] : file.weights()) numbers += file.float32(name).values.size();
       return numbers > 0;

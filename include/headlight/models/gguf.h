@@ -39,7 +39,8 @@ enum class GgufType : std::uint32_t {
   float64
 };
 
-// A value of the metadata, a place in the file: as long as that is open, it may be read.
+// A value of the metadata, a place in the file: as long as that is open, it may be read. It ends where it ended when
+// the file was opened: whoever changes the file meanwhile changes what is read, but nothing beyond its end is.
 class HEADLIGHT_API GgufValue {
  public:
   // What the file says that it is.
@@ -63,16 +64,35 @@ class HEADLIGHT_API GgufValue {
 
  private:
   friend class GgufArray;
-  friend class GgufHeader;
-  explicit GgufValue(const std::byte* at) noexcept : at_(at) {}
+  friend class GgufEntry;
+  explicit GgufValue(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+  [[nodiscard]] std::span<const std::byte> behind_type() const noexcept;
 
-  const std::byte* at_;  // its type, behind which it lies
+  std::span<const std::byte> bytes_;  // of its type, and of what lies behind that
 };
 
 // One entry of the metadata.
-struct GgufEntry {
-  std::string_view key;  // "llama.block_count"
-  GgufValue value;       // of that key
+class GgufEntry {
+ public:
+  // "llama.block_count"
+  [[nodiscard]] std::string_view key() const noexcept { return {key_, key_bytes_}; }
+  // What it has.
+  [[nodiscard]] GgufValue value() const noexcept {
+    return GgufValue({reinterpret_cast<const std::byte*>(key_ + key_bytes_), end_});
+  }
+  // All of it, from the length of its key to the end of its value.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {reinterpret_cast<const std::byte*>(key_) - sizeof(std::uint64_t), end_};
+  }
+
+ private:
+  friend class GgufHeader;
+  GgufEntry(std::string_view key, const std::byte* end) noexcept
+      : key_(key.data()), end_(end), key_bytes_(static_cast<std::uint16_t>(key.size())) {}
+
+  const char* key_;  // behind which its value lies
+  const std::byte* end_;
+  std::uint16_t key_bytes_;
 };
 
 // One tensor of a file, as it lies there.
@@ -123,7 +143,7 @@ class HEADLIGHT_API GgufFile {
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   // In ascending order of keys and of names; valid as long as this object.
   [[nodiscard]] std::span<const GgufEntry> metadata() const noexcept;
-  [[nodiscard]] const GgufValue* find_value(std::string_view key) const noexcept;
+  [[nodiscard]] std::optional<GgufValue> find_value(std::string_view key) const noexcept;
   [[nodiscard]] std::span<const GgufTensor> tensors() const noexcept;
   [[nodiscard]] const GgufTensor* find(std::string_view name) const noexcept;
 
