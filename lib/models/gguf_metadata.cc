@@ -12,13 +12,18 @@ namespace {
 constexpr std::array<std::string_view, 3> kWhole{"general.", "tokenizer.", "split."};
 // What tells of the file and of how it was made.
 constexpr std::array<std::string_view, 3> kOfTheFile{"general.", "split.", "quantize."};
-constexpr std::size_t kMostUnread = 100;
+constexpr std::size_t kMostUnread = 100, kLongestArchitecture = 64;
 
 }  // namespace
 
 GgufMetadata::GgufMetadata(const GgufFile& file) : file_(file) {
-  const auto name = text("general.architecture");
-  if (!name) fail("general.architecture", "is missing");
+  constexpr std::string_view kKey = "general.architecture";
+  const std::optional<std::string_view> name = needed(kKey).string();
+  if (!name) fail(kKey, "is no string");
+  if (name->size() > kLongestArchitecture) {
+    fail(kKey,
+         "has " + std::to_string(name->size()) + " bytes, expected at most " + std::to_string(kLongestArchitecture));
+  }
   architecture_ = *name;
 }
 

@@ -18,7 +18,7 @@ namespace headlight::models {
 // another type, or out of bounds.
 class GgufMetadata {
  public:
-  // Reads general.architecture.
+  // Reads general.architecture, which is part of the names that are asked for: refuses one of more bytes than any has.
   explicit GgufMetadata(const GgufFile& file);
 
   [[nodiscard]] const GgufFile& file() const noexcept { return file_; }

@@ -90,6 +90,20 @@ std::string merged(const std::vector<std::string>& tokens, const std::vector<std
   return writer.file();
 }
 
+// It is a part of the keys that are asked for, which are kept.
+TEST(GgufMetadata, TheNameOfAnArchitectureIsShort) {
+  const auto read = [](std::size_t length) {
+    const std::string name(length, 'a'), bytes = GgufWriter(name).file();
+    const GgufFile file("f", std::as_bytes(std::span(bytes)));
+    EXPECT_EQ(GgufMetadata(file).architecture(), name);
+  };
+  read(64);
+  for (const std::size_t length : {std::size_t{65}, std::size_t{1} << 20}) {
+    EXPECT_EQ(file_error([&] { read(length); }),
+              "f: general.architecture has " + std::to_string(length) + " bytes, expected at most 64");
+  }
+}
+
 // Pairs in the order of generate_merges() of Transformers' convert_slow_tokenizer.py.
 TEST(GgufTokenizers, TokensWithScoresBecomeMerges) {
   const std::string bytes =
