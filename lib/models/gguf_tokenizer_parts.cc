@@ -1,7 +1,9 @@
 #include "models/gguf_tokenizer_parts.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <vector>
 
 #include "models/gguf_splittings.h"
 
@@ -34,14 +36,17 @@ std::string around(const GgufTokens& tokens, bool begins, bool ends, bool twice)
   const bool behind = asked("tokenizer.ggml.add_eos_token", ends && last, last.has_value(), kGgufEnd);
   const bool separates = asked("tokenizer.ggml.add_sep_token", behind, between.has_value(), kGgufSeparator);
   if (!front && !behind) return "";
-  std::string special;
+  // Of them by the texts of their tokens, as published files name them.
+  JsonObject special(":", ",");
+  std::vector<std::size_t> named;
   const auto token = [&](std::size_t id) {
-    const std::string name = json_text(std::to_string(id));
-    if (special.find(name + ":") == std::string::npos) {
-      special.append(special.empty() ? "" : ",").append(name).append(":{\"id\":").append(name);
-      special.append(",\"ids\":[").append(std::to_string(id)).append("],\"tokens\":[").append(name).append("]}");
+    const std::string name = tokens.text(id), quoted = json_text(name);
+    if (std::find(named.begin(), named.end(), id) == named.end()) {
+      named.push_back(id);
+      special.add_text(name,
+                       "{\"id\":" + quoted + ",\"ids\":[" + std::to_string(id) + "],\"tokens\":[" + quoted + "]}");
     }
-    return "{\"SpecialToken\":{\"id\":" + name + ",\"type_id\":0}}";
+    return "{\"SpecialToken\":{\"id\":" + quoted + ",\"type_id\":0}}";
   };
   const auto text = [](char name) {
     return std::string("{\"Sequence\":{\"id\":\"").append(1, name).append("\",\"type_id\":0}}");
@@ -53,7 +58,7 @@ std::string around(const GgufTokens& tokens, bool begins, bool ends, bool twice)
   processor.add("type", "TemplateProcessing");
   processor.add_text("single", array_of({begin, text('A'), end}));
   processor.add_text("pair", array_of({begin, text('A'), middle, twice ? middle : "", text('B'), end}));
-  processor.add_text("special_tokens", "{" + special + "}");
+  processor.add_text("special_tokens", "{" + special.members() + "}");
   return processor.document();
 }
 

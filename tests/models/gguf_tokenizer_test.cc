@@ -90,6 +90,34 @@ std::string merged(const std::vector<std::string>& tokens, const std::vector<std
   return writer.file();
 }
 
+// As published files name them; whatever the text is, and a token at both ends only once.
+TEST(GgufTokenizers, SpecialTokensAreNamedByTheirTexts) {
+  for (const std::string begin : {"<s>", "2", "\":{}\\"}) {
+    for (const std::uint32_t end : {1U, 2U}) {
+      GgufWriter writer("llama");
+      writer.text("tokenizer.ggml.model", "llama");
+      writer.texts("tokenizer.ggml.tokens", {"a", begin, "</s>"});
+      writer.numbers("tokenizer.ggml.scores", {0, 0, 0});
+      writer.integer("tokenizer.ggml.bos_token_id", 1);
+      writer.integer("tokenizer.ggml.eos_token_id", end);
+      writer.flag("tokenizer.ggml.add_eos_token", true);
+      const std::string bytes = writer.file();
+      const GgufFile file("f", std::as_bytes(std::span(bytes)));
+      const json processor = json::parse(gguf_tokenizer_text(GgufMetadata(file), INT64_MAX)).at("post_processor");
+      const auto special = [](const std::string& token, std::uint32_t id) {
+        return json{{"id", token}, {"ids", {id}}, {"tokens", {token}}};
+      };
+      json expected = {{begin, special(begin, 1)}};
+      if (end == 2) expected["</s>"] = special("</s>", 2);
+      EXPECT_EQ(processor.at("special_tokens"), expected);
+      EXPECT_EQ(processor.at("single").at(0).at("SpecialToken").at("id"), begin);
+      EXPECT_EQ(processor.at("single").at(2).at("SpecialToken").at("id"), end == 2 ? "</s>" : begin);
+      const auto tokenizer = read_gguf_tokenizer(GgufMetadata(file), INT64_MAX);
+      EXPECT_EQ(tokenizer->tokens_around(false), 2);
+    }
+  }
+}
+
 // It is a part of the keys that are asked for, which are kept.
 TEST(GgufMetadata, TheNameOfAnArchitectureIsShort) {
   const auto read = [](std::size_t length) {
