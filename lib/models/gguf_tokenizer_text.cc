@@ -8,6 +8,7 @@
 
 #include "files/json_value.h"
 #include "headlight/models/errors.h"
+#include "models/added_token_text.h"
 #include "models/gguf_tokenizer.h"
 #include "models/gguf_tokenizer_parts.h"
 #include "models/gguf_tokens.h"
@@ -107,12 +108,7 @@ void append_added_tokens(TokenizerText& into, const GgufTokenLists& lists) {
   lists.for_each_added([&](std::size_t, const text::AddedEntry& entry) {
     JsonObject token(":", ",");
     token.add("id", entry.id);
-    token.add("content", entry.content);
-    token.add("single_word", entry.single_word);
-    token.add("rstrip", entry.rstrip);
-    token.add("normalized", entry.normalized);
-    token.add("lstrip", entry.lstrip);
-    token.add("special", entry.special);
+    add_properties(entry, token);
     into.next("{").append(token.members()).append("}");
   });
   into.append("]");

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/added_token_text.h"
 #include "models/json_text.h"
 #include "models/model_folder.h"
 
@@ -34,12 +35,13 @@ const AddedToken* find(const std::vector<AddedToken>& tokens, std::string_view c
 std::string text_of(const AddedToken& token, bool with_id) {
   JsonObject object(": ", ", ");
   if (with_id) object.add("id", token.id);
-  object.add("content", token.content);
-  object.add("single_word", token.single_word);
-  object.add("lstrip", token.lstrip);
-  object.add("rstrip", token.rstrip);
-  object.add("normalized", token.normalized);
-  object.add("special", token.special);
+  add_properties({.content = token.content,
+                  .single_word = token.single_word,
+                  .lstrip = token.lstrip,
+                  .rstrip = token.rstrip,
+                  .normalized = token.normalized,
+                  .special = token.special},
+                 object);
   return "{" + object.members() + "}";
 }
 
