@@ -14,21 +14,24 @@
 namespace headlight::models {
 
 // Keys of tokenizers.
-inline constexpr std::string_view kGgufModel = "tokenizer.ggml.model", kGgufPre = "tokenizer.ggml.pre",
-                                  kGgufTokens = "tokenizer.ggml.tokens", kGgufScores = "tokenizer.ggml.scores",
-                                  kGgufMerges = "tokenizer.ggml.merges",
-                                  kGgufUnknown = "tokenizer.ggml.unknown_token_id",
-                                  kGgufBegin = "tokenizer.ggml.bos_token_id", kGgufEnd = "tokenizer.ggml.eos_token_id",
-                                  // as the format spells it
-    kGgufSeparator = "tokenizer.ggml.seperator_token_id", kGgufPadding = "tokenizer.ggml.padding_token_id",
-                                  kGgufMask = "tokenizer.ggml.mask_token_id",
-                                  kGgufClass = "tokenizer.ggml.cls_token_id",
-                                  kGgufPrefix = "tokenizer.ggml.add_space_prefix",
-                                  kGgufRemovesSpace = "tokenizer.ggml.remove_extra_whitespaces",
-                                  kGgufCharacters = "tokenizer.ggml.precompiled_charsmap",
-                                  kGgufLowerCase = "tokenizer.ggml.normalizer.lowercase",
-                                  kGgufStripsAccents = "tokenizer.ggml.normalizer.strip_accents",
-                                  kGgufComposes = "tokenizer.ggml.normalizer.nfc";
+inline constexpr std::string_view kGgufModel = "tokenizer.ggml.model";
+inline constexpr std::string_view kGgufPre = "tokenizer.ggml.pre";
+inline constexpr std::string_view kGgufTokens = "tokenizer.ggml.tokens";
+inline constexpr std::string_view kGgufScores = "tokenizer.ggml.scores";
+inline constexpr std::string_view kGgufMerges = "tokenizer.ggml.merges";
+inline constexpr std::string_view kGgufUnknown = "tokenizer.ggml.unknown_token_id";
+inline constexpr std::string_view kGgufBegin = "tokenizer.ggml.bos_token_id";
+inline constexpr std::string_view kGgufEnd = "tokenizer.ggml.eos_token_id";
+inline constexpr std::string_view kGgufSeparator = "tokenizer.ggml.seperator_token_id";  // as the format spells it
+inline constexpr std::string_view kGgufPadding = "tokenizer.ggml.padding_token_id";
+inline constexpr std::string_view kGgufMask = "tokenizer.ggml.mask_token_id";
+inline constexpr std::string_view kGgufClass = "tokenizer.ggml.cls_token_id";
+inline constexpr std::string_view kGgufPrefix = "tokenizer.ggml.add_space_prefix";
+inline constexpr std::string_view kGgufRemovesSpace = "tokenizer.ggml.remove_extra_whitespaces";
+inline constexpr std::string_view kGgufCharacters = "tokenizer.ggml.precompiled_charsmap";
+inline constexpr std::string_view kGgufLowerCase = "tokenizer.ggml.normalizer.lowercase";
+inline constexpr std::string_view kGgufStripsAccents = "tokenizer.ggml.normalizer.strip_accents";
+inline constexpr std::string_view kGgufComposes = "tokenizer.ggml.normalizer.nfc";
 
 // They lie in the file, and so do their kinds: what asks for one of some number goes through those before it.
 class GgufTokens {
