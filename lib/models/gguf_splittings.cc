@@ -5,27 +5,87 @@
 
 #include "headlight/models/errors.h"
 #include "models/gguf_tokens.h"
+#include "models/json_text.h"
 
 namespace headlight::models {
 namespace {
 
-// What splits before bytes are written, as JSON writes it: nothing, digits, or what a regular expression matches.
-constexpr std::string_view kGpt2, kDigitParts = R"({"type":"Digits","individual_digits":true})";
-constexpr std::string_view kLlama3 =
-    R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)x";
-constexpr std::string_view kQwen2 =
-    R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)x";
+using Step = GgufSplitting::Step;
+using StepKind = Step::Kind;
+
+constexpr std::array kGpt2{Step{StepKind::words}};
+constexpr std::array kSingleDigits{Step{StepKind::digits}, Step{StepKind::words}};
+constexpr std::array kLlama3{
+    Step{
+        StepKind::expression,
+        R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
+    Step{StepKind::bytes}};
+constexpr std::array kQwen2{
+    Step{
+        StepKind::expression,
+        R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
+    Step{StepKind::bytes}};
 // Capital letters begin a word.
-constexpr std::string_view kTekken =
-    R"x([^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)x";
-constexpr std::string_view kGpt4o =
-    R"x([^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)x";
-constexpr std::string_view kSeedCoder =
-    R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)x";
+constexpr std::array kTekken{
+    Step{
+        StepKind::expression,
+        R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
+    Step{StepKind::bytes}};
+constexpr std::array kGpt4o{
+    Step{
+        StepKind::expression,
+        R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
+    Step{StepKind::bytes}};
+constexpr std::array kSeedCoder{
+    Step{
+        StepKind::expression,
+        R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
+    Step{StepKind::bytes}};
+// Its numbers are split once bytes are characters, of which some are numbers.
+constexpr std::array kFalcon{Step{StepKind::punctuation}, Step{StepKind::words}, Step{StepKind::numbers},
+                             Step{StepKind::expression, "[0-9][0-9][0-9]"}};
+constexpr std::array kBloom{Step{StepKind::expression, R"x( ?[^(\s|[.,!?…。，、।۔،])]+)x"}, Step{StepKind::bytes}};
+constexpr std::string_view kDeepSeekLetters =
+    R"(\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF)"
+    R"(\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5)"
+    R"(\u03F7-\u0481\u048A-\u052F\u0531-\u0556\u10A0-\u10C5\u13A0-\u13F5\u13F8-\u13FD\u1C90-\u1CBA)"
+    R"(\u1CBD-\u1CBF\u1D00-\u1D2B\u1D6B-\u1D77\u1D79-\u1D9A\u1E00-\u1F15\u1F18-\u1F1D\u1F20-\u1F45)"
+    R"(\u1F48-\u1F4D\u1F50-\u1F57\u1F59\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE)"
+    R"(\u1FC2-\u1FC4\u1FC6-\u1FCC\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2102)"
+    R"(\u2107\u210A-\u2113\u2115\u2119-\u211D\u2124\u2126\u2128\u212A-\u212D\u212F-\u2134\u2139)"
+    R"(\u213C-\u213F\u2145-\u2149\u214E\u2183\u2184\u2C00-\u2C7B\u2C7E-\u2CE4\u2CEB-\u2CEE\u2CF2\u2CF3)"
+    R"(\uA640-\uA66D\uA680-\uA69B\uA722-\uA76F\uA771-\uA787\uA78B-\uA78E\uAB70-\uABBF\uFB00-\uFB06)"
+    R"(\uFB13-\uFB17\uFF21-\uFF3A\uFF41-\uFF5A\x{10400}-\x{1044F}\x{104B0}-\x{104D3}\x{104D8}-\x{104FB})"
+    R"(\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF}\x{1E900}-\x{1E943}]+)";
+// Han and what lies below, which has kana, and Hangul.
+constexpr std::string_view kDeepSeekSyllables = R"([\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+)";
+// What is published as \s+$ would read white space anew from each of its characters: where no line ends in a piece,
+// all up to the last other character is a match as well.
+constexpr std::array kDeepSeekLlm{
+    Step{StepKind::expression, R"([\r\n])"},
+    Step{StepKind::expression, kDeepSeekLetters},
+    Step{StepKind::expression, R"(\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+)"},
+    Step{StepKind::expression, R"((?:\s*\S)+|\s+)"},
+    Step{StepKind::expression, kDeepSeekSyllables},
+    Step{StepKind::digits},
+    Step{StepKind::bytes}};
+constexpr std::array kDeepSeekCoder{Step{StepKind::expression, R"([\r\n])"},
+                                    Step{StepKind::expression, R"(\s?\p{L}+)"},
+                                    Step{StepKind::expression, R"(\s?\p{P}+)"},
+                                    Step{StepKind::expression, kDeepSeekSyllables},
+                                    Step{StepKind::digits},
+                                    Step{StepKind::bytes}};
+constexpr std::array kDeepSeekV3{
+    Step{StepKind::expression, R"(\p{N}{1,3})"}, Step{StepKind::expression, R"([\u4E00-\u9FA5\u3040-\u30FF]+)"},
+    Step{
+        StepKind::expression,
+        R"x([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
+    Step{StepKind::bytes}};
 // Names and what belongs to them as llama.cpp has them (src/llama-vocab.cpp of
 // https://github.com/ggml-org/llama.cpp); NFC, which it does not apply, of those whose tokenizers have it (command-r's:
-// CohereTokenizer of Transformers). Of deepseek-r1-qwen and megrez that is not known, so they are none of these.
-constexpr std::array<GgufSplitting, 37> kSplittings{{
+// CohereTokenizer of Transformers). Of deepseek-r1-qwen, megrez, hunyuan-dense, poro-chat and gpt3-finnish that is not
+// known, so they are none of these. Steps are those of the models' tokenizer.json.
+constexpr std::array<GgufSplitting, 42> kSplittings{{
     {"gpt-2", kGpt2},
     {"phi-2", kGpt2},
     {"mellum", kGpt2},
@@ -34,14 +94,14 @@ constexpr std::array<GgufSplitting, 37> kSplittings{{
     {"granite-docling", kGpt2},
     {"roberta-bpe", kGpt2, false, false, true},
     {"modern-bert", kGpt2, true, false, true},
-    {"smollm", kDigitParts},
-    {"starcoder", kDigitParts},
-    {"refact", kDigitParts},
-    {"codeshell", kDigitParts},
-    {"command-r", kDigitParts, true},
-    {"exaone", kDigitParts},
-    {"minerva-7b", kDigitParts},
-    {"mellum2", kDigitParts},
+    {"smollm", kSingleDigits},
+    {"starcoder", kSingleDigits},
+    {"refact", kSingleDigits},
+    {"codeshell", kSingleDigits},
+    {"command-r", kSingleDigits, true},
+    {"exaone", kSingleDigits},
+    {"minerva-7b", kSingleDigits},
+    {"mellum2", kSingleDigits},
     {"llama-bpe", kLlama3, false, true},
     {"llama3", kLlama3, false, true},
     {"llama-v3", kLlama3, false, true},
@@ -63,23 +123,47 @@ constexpr std::array<GgufSplitting, 37> kSplittings{{
     {"kanana2", kGpt4o},
     {"minimax-m2", kGpt4o},
     {"seed-coder", kSeedCoder},
+    {"falcon", kFalcon},
+    {"bloom", kBloom},
+    {"deepseek-llm", kDeepSeekLlm},
+    {"deepseek-coder", kDeepSeekCoder},
+    {"deepseek-v3", kDeepSeekV3},
 }};
+
+std::string pre_tokenizer_text(const Step& step) {
+  JsonObject part(":", ",");
+  switch (step.kind) {
+    case StepKind::expression:
+      part.add("type", "Split");
+      part.add_text("pattern", R"({"Regex":)" + json_text(step.expression) + "}");
+      part.add("behavior", "Isolated");
+      part.add("invert", false);
+      break;
+    case StepKind::digits:
+    case StepKind::numbers:
+      part.add("type", "Digits");
+      part.add("individual_digits", step.kind == StepKind::digits);
+      break;
+    case StepKind::punctuation:
+      part.add("type", "Punctuation");
+      part.add("behavior", "Contiguous");
+      break;
+    case StepKind::words:
+    case StepKind::bytes:
+      part.add("type", "ByteLevel");
+      part.add("add_prefix_space", false);
+      part.add("trim_offsets", true);
+      part.add("use_regex", step.kind == StepKind::words);
+  }
+  return "{" + part.members() + "}";
+}
 
 }  // namespace
 
 std::string GgufSplitting::parts() const {
-  const bool by_expression = !splits_by.empty() && splits_by != kDigitParts;
-  std::string text;
-  if (!splits_by.empty()) text.append(R"({"type":"Sequence","pretokenizers":[)");
-  if (by_expression) {
-    text.append(R"({"type":"Split","pattern":{"Regex":")").append(splits_by);
-    text.append(R"("},"behavior":"Isolated","invert":false})");
-  } else {
-    text.append(splits_by);
-  }
-  if (!splits_by.empty()) text.append(",");
-  text.append(R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":)");
-  return text.append(by_expression ? "false}" : "true}").append(splits_by.empty() ? "" : "]}");
+  std::string list;
+  for (const Step& step : steps) list.append(list.empty() ? "" : ",").append(pre_tokenizer_text(step));
+  return steps.size() == 1 ? list : R"({"type":"Sequence","pretokenizers":[)" + list + "]}";
 }
 
 const GgufSplitting& gguf_splitting(const GgufMetadata& metadata) {

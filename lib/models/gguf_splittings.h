@@ -1,6 +1,8 @@
 // How byte-level tokenizers of GGUF files split texts, by tokenizer.ggml.pre.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,9 +11,23 @@
 namespace headlight::models {
 
 struct GgufSplitting {
-  std::string_view name;       // in tokenizer.ggml.pre
-  std::string_view splits_by;  // what splits before bytes are written: JSON of Digits, or a regular expression
-  bool composes = false;       // NFC before it
+  // Splits further what the one before it left.
+  struct Step {
+    enum class Kind : std::uint8_t {
+      expression,   // each match stands alone
+      digits,       // each number
+      numbers,      // numbers side by side
+      punctuation,  // marks side by side
+      words,        // words as GPT-2 has them, whose bytes become characters
+      bytes,        // nothing, and bytes become characters
+    };
+    Kind kind;
+    std::string_view expression{};  // of that kind
+  };
+
+  std::string_view name;  // in tokenizer.ggml.pre
+  std::span<const Step> steps;
+  bool composes = false;  // NFC before them
   bool ignores_merges = false;
   bool mask_takes_space = false;
 

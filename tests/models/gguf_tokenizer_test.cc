@@ -8,15 +8,22 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "files/json_value.h"
 #include "headlight/models/gguf.h"
 #include "models/gguf_metadata.h"
+#include "models/gguf_splittings.h"
 #include "models/gguf_writer.h"
 #include "models/scratch_folder.h"
 #include "models/text_tokenizer.h"
+#include "support/golden.h"
 #include "text/byte_characters.h"
+#include "text/parts.h"
+#include "text/pre_tokenizers.h"
 #include "text/scratch.h"
+#include "text/table_limit.h"
 #include "text/utf8.h"
 
 namespace headlight::models::gguf_tokenizer_test {
@@ -63,6 +70,38 @@ TEST(GgufTokenizers, TextsAreSplitAsTheirNameSays) {
     EXPECT_EQ(count_by(split.name, "aB"), split.cases);
     EXPECT_EQ(count_by(split.name, "a!\n"), split.lines);
   }
+}
+
+// By tests/golden/gguf_splittings.py.
+TEST(GgufTokenizers, TextsAreSplitAsThePublishedLibraryDoes) {
+  class Pieces final : public text::PieceSink {
+   public:
+    void take(std::string_view piece, bool) override {
+      if (!piece.empty()) all.emplace_back(piece);
+    }
+    std::vector<std::string> all;
+  };
+  std::size_t names = 0;
+  for (const std::string& line : test::golden_lines("gguf_splittings.jsonl")) {
+    const json golden = json::parse(line);
+    const std::string name = golden.at("name");
+    SCOPED_TRACE(name);
+    GgufWriter writer("llama");
+    writer.text("tokenizer.ggml.pre", name);
+    const std::string bytes = writer.file();
+    const GgufFile file("f", std::as_bytes(std::span(bytes)));
+    const std::string parts = gguf_splitting(GgufMetadata(file)).parts();
+    text::TableLimit limit;
+    const auto pre_tokenizer = text::read_pre_tokenizer(files::JsonValue::parse_object("f", parts), limit);
+    text::Scratch scratch;
+    for (const json& one : golden.at("cases")) {
+      Pieces pieces;
+      pre_tokenizer->split(one.at(0).get<std::string>(), true, scratch, pieces);
+      EXPECT_EQ(pieces.all, one.at(1).get<std::vector<std::string>>()) << one.at(0);
+    }
+    ++names;
+  }
+  EXPECT_EQ(names, 12U);
 }
 
 // NFC is of the names whose tokenizers have it: a letter and its accent become one character of two bytes.
