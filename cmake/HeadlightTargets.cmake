@@ -75,20 +75,26 @@ function(headlight_define_isa isa)
   if(NOT of_PROCESSORS OR CMAKE_SYSTEM_PROCESSOR MATCHES "^(${of_PROCESSORS})$")
     set(headlight_known_isas ${headlight_known_isas} ${isa} PARENT_SCOPE)
   endif()
+  set(headlight_set_of_${isa} ${isa} PARENT_SCOPE)
+  set(headlight_epilogue_of_${isa} ${isa} PARENT_SCOPE)
   set(headlight_flags_${isa} ${of_FLAGS} PARENT_SCOPE)
   set(headlight_highway_target_${isa} ${of_HIGHWAY} PARENT_SCOPE)
   set(headlight_library_of_${isa} ${of_LIBRARY} PARENT_SCOPE)
 endfunction()
-# headlight_define_feature(FEATURE OF ISA FOR TYPE [SYSTEM NAME] [EPILOGUE FEATURE] FLAGS…): instructions that some CPUs have beyond the set, on systems of that name or
-# on all. Kernels of the type of number that gains by them are compiled once more, with the flags of the set and these; for TYPE_products, products
-# of matrices alone; for TYPE_tiles, which have tile registers, with kernels of attention of their own. Of several that a CPU has the first is
-# used, and before them one of TYPE_products, and before that one of TYPE_tiles. Products end as those of the set do, or of the EPILOGUE.
+# headlight_define_feature(FEATURE OF ISA FOR TYPE [SYSTEM NAME] [EPILOGUE FEATURE] FLAGS…): instructions that some CPUs have beyond the set, on
+# systems of that name or on all. Kernels of the type of number that gains by them are compiled once more, with the flags of the set and these; for
+# TYPE_products, products of matrices alone; for TYPE_tiles, which have tile registers, with kernels of attention of their own. Of several that a
+# CPU has the first is used, and before them one of TYPE_products, and before that one of TYPE_tiles. Products end as those of the set do, or as
+# those of the EPILOGUE, a feature that every CPU with this one has.
 function(headlight_define_feature feature)
   cmake_parse_arguments(of "" "OF;FOR;SYSTEM;EPILOGUE" "FLAGS" ${ARGN})
   if(of_SYSTEM AND NOT CMAKE_SYSTEM_NAME STREQUAL of_SYSTEM)
     return()
   endif()
   set(headlight_set_of_${feature} ${of_OF} PARENT_SCOPE)
+  if(NOT of_EPILOGUE)
+    set(of_EPILOGUE ${of_OF})
+  endif()
   set(headlight_epilogue_of_${feature} ${of_EPILOGUE} PARENT_SCOPE)
   set(headlight_flags_${feature} ${headlight_flags_${of_OF}} ${of_FLAGS} PARENT_SCOPE)
   set(headlight_features_of_${of_FOR} ${headlight_features_of_${of_FOR}} ${feature} PARENT_SCOPE)
@@ -209,19 +215,12 @@ function(headlight_add_isa_object name isa library)
       target_compile_options(${name} PRIVATE -O1)
     endif()
   endif()
-  set(set ${isa})
-  if(DEFINED headlight_set_of_${isa})
-    set(set ${headlight_set_of_${isa}})
-  endif()
-  set(epilogue ${set})
-  if(headlight_epilogue_of_${isa})
-    set(epilogue ${headlight_epilogue_of_${isa}})
-  endif()
+  set(set ${headlight_set_of_${isa}})
   set(library_header simd/vector_${library}-inl.h)
   if(headlight_library_of_${set})
     set(library_header ${headlight_library_of_${set}})
   endif()
-  target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} HEADLIGHT_SET=${set} HEADLIGHT_EPILOGUE=${epilogue} "HEADLIGHT_TARGET_HEADER=\"simd/isa/${set}/${isa}-inl.h\""
+  target_compile_definitions(${name} PRIVATE HEADLIGHT_TARGET=${isa} HEADLIGHT_SET=${set} HEADLIGHT_EPILOGUE=${headlight_epilogue_of_${isa}} "HEADLIGHT_TARGET_HEADER=\"simd/isa/${set}/${isa}-inl.h\""
     "HEADLIGHT_LIBRARY_HEADER=\"${library_header}\"" HEADLIGHT_HIGHWAY_TARGET=${headlight_highway_target_${set}} ${headlight_definitions_${library}})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
   # The SIMD library is most of what a compiler reads for a kernel.
