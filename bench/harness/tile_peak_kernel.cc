@@ -17,7 +17,7 @@ const FmaBurst fma_burst = {kFeature.amx_products * 2 * kLanes * kAmxRows, 4, 1'
                               _tile_zero(1);
                               _tile_zero(2);
                               _tile_zero(3);
-                              amx_step<true, true>({ones[0], kAmxWords, ones[0], ones[0], kAmxWords});
+                              amx_iteration<true, true>({ones[0], kAmxWords, ones[0], ones[0], kAmxWords});
                               for (std::int64_t step = 1; step < steps; ++step) {
                                 HEADLIGHT_AMX_PRODUCT(0, 4, 6);
                                 HEADLIGHT_AMX_PRODUCT(1, 4, 7);

@@ -78,7 +78,7 @@ struct Probabilities {
 enum class ScoreStage : std::uint8_t { raw, capped, masked };
 
 // Row i of a sequence stands at position query_start + i, its key j at key_start + j: causal, windows, chunks and
-// slopes speak of positions alone. A score takes these steps, each where it is asked for:
+// slopes speak of positions alone. What a score goes through, each where it is asked for:
 //   scale · query · key → soft cap → + bias − slope · distance → −inf where a mask hides it.
 // Several masks together mean: visible only where all allow. A row that sees nothing gives zeros and a log-sum-exp of
 // −inf, or of its sink.
@@ -177,7 +177,7 @@ struct AttentionShape {
 //   a weight exp(score − m), m the largest score of its block of keys, is added up as it is and then, after dropout,
 //   rounded to bfloat16; and Σ weight · value runs over the pairs of keys (j, j + 1) in the same way;
 //   with amx_bf16 the first and the second numbers of the pairs in each 32 (of d, or of the keys of a block) are summed
-//   apart, each from +0, then together, and so added to the steps before.
+//   apart, each from +0, then together, and so added to the sum before.
 // Numbers and sums below 2⁻¹²⁶ count as 0 in these products, so that a weight that small silences an infinite value to
 // NaN. But for that an element of out errs by at most 2⁻⁸ · Σ weight · |value| / Σ weight more than float32's, and
 // log-sum-exp, probabilities and scores by as little as float32's. Decoding equals prefill there, too. Without

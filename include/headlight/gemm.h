@@ -69,9 +69,9 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 // first; its bits are those of every instruction set, unless a number, product or sum is below 2⁻¹²⁶
 // (InstructionFeature::avx512_bf16 takes it for 0; without fused multiply-adds products are rounded there) or a product
 // reaches 2¹²⁸. Two features add in an order of their own, within the same bounds, and with the same bits for any rows
-// beside it: neon_bf16 rounds each pair first, and amx_bf16 cuts all of K into steps of 32 numbers, of which a chain
+// beside it: neon_bf16 rounds each pair first, and amx_bf16 cuts all of K into runs of 32 numbers, of which a chain
 // over the first numbers of the pairs and one over the second, both from +0, are added to each other, and then to the
-// steps before it.
+// runs before it.
 //
 // As float16 it takes half the memory, too, and A stays float32: B is rounded to the nearest float16 number (ties to
 // even, from 65520 on infinite) and widened again as it is multiplied. C has the bits of gemm() over that B; rounding
@@ -102,7 +102,7 @@ HEADLIGHT_API void gemm(Engine& engine, View<const float, 3> a, View<const float
 // of every instruction set, C is off by
 //   |C_ij − Σ_k a_ik b_kj| ≤ (½ + 2⁻¹⁴) Σ_g (s_ig Σ_k |t_gj q_kj| + t_gj Σ_k |a_ik|)
 // and two roundings of a float for each group, and NaN and infinity do as with int8. (A scale of B may be 2⁻⁸ too small
-// for the group's largest number, which then loses 7 · 2⁻⁸ of a step, less than the half that any number may.)
+// for the group's largest number, which then loses 7 · 2⁻⁸ of a scale, less than the half that any number may.)
 class HEADLIGHT_API PackedMatrix {
  public:
   PackedMatrix() = default;

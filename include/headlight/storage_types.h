@@ -76,7 +76,7 @@ struct Float16 {
       const std::uint32_t half_less_one = 0xfff + (magnitude >> 13 & 1);
       return static_cast<std::uint16_t>(sign | (magnitude - kBiases + half_less_one) >> 13);
     }
-    // One half and a number below 2⁻¹⁴ are added in steps of 2⁻²⁴, as float rounds them.
+    // One half and a number below 2⁻¹⁴ are added in multiples of 2⁻²⁴, as float rounds them.
     const float sum = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(sum) - std::bit_cast<std::uint32_t>(0.5f)));
   }

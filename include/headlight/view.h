@@ -43,10 +43,10 @@ struct View {
   // Those of C order.
   [[nodiscard]] static Shape contiguous_strides(const Shape& shape) noexcept {
     Shape strides{};
-    std::int64_t step = 1;
+    std::int64_t stride = 1;
     for (int axis = Rank - 1; axis >= 0; --axis) {
-      strides[static_cast<std::size_t>(axis)] = step;
-      step = bounded_product(step, shape[static_cast<std::size_t>(axis)]);
+      strides[static_cast<std::size_t>(axis)] = stride;
+      stride = bounded_product(stride, shape[static_cast<std::size_t>(axis)]);
     }
     return strides;
   }

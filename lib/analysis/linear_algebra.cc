@@ -58,7 +58,7 @@ void tridiagonalize(std::vector<double>& matrix, std::int64_t n, std::vector<dou
 }
 
 // √(a² + b²) of numbers whose squares a float64 holds where they count: hypot's care for others would take longer than
-// all the rest of a step, and ask for glibc 2.35.
+// all the rest of a rotation, and ask for glibc 2.35.
 double norm_of(double a, double b) noexcept { return std::sqrt(a * a + b * b); }
 
 // One implicit QL sweep on rows first … last.

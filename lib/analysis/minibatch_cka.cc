@@ -39,11 +39,11 @@ std::int64_t checked_rows(std::int64_t heads, std::span<const View<const float, 
   return rows.empty() ? outputs[0].extent(0) : static_cast<std::int64_t>(rows.size());
 }
 
-// Rows first, first + step, … of what counts.
+// Rows first, first + stride, … of what counts.
 struct Group {
   const std::int64_t* rows;  // null: all
   std::int64_t first;
-  std::int64_t step;
+  std::int64_t stride;
   std::int64_t count;
 };
 
@@ -135,7 +135,7 @@ void multiply_kernels(Engine& engine, std::span<const View<const float, 2>> outp
   const kernels::RowKernels& kernels = kernels::row_kernels(engine.isa());
   for (std::int64_t head = 0; head < heads; ++head) {
     const View<const float, 2>& x = outputs[static_cast<std::size_t>(head)];
-    centres[head] = centre(kernels, {x.data, x.stride(0), group.rows, group.first, group.step, n, x.extent(1)},
+    centres[head] = centre(kernels, {x.data, x.stride(0), group.rows, group.first, group.stride, n, x.extent(1)},
                            {centred + head * n * width, {n, width}}, mean);
     scales[head] = centres[head].scale;
   }

@@ -41,8 +41,8 @@ void write_scores(const UnfusedHead& head, float* gemm_scratch) noexcept {
     head.apply_modifiers(row, scores_of_row, nullptr);
     if (call.bias) {
       const float* const bias = &call.bias(head.b, head.h, head.sequence.first_query + row, head.sequence.first_key);
-      const std::int64_t step = call.bias.stride(3);
-      for (std::int64_t key = 0; key < head.sequence.keys; ++key) scores_of_row[key] += bias[key * step];
+      const std::int64_t stride = call.bias.stride(3);
+      for (std::int64_t key = 0; key < head.sequence.keys; ++key) scores_of_row[key] += bias[key * stride];
     }
     head.for_each_hidden(row, [&](std::int64_t key) { scores_of_row[key] = kNothing; });
     if (call.options.scores && call.options.scores_at == ScoreStage::masked) {

@@ -59,12 +59,12 @@ class Access {
   Access(Engine& engine, const headlight_layer_access* given, std::size_t count)
       : count_(checked(count)), memory_(engine, layout().bytes(), kNetwork) {
     if (count == 0) return;
-    const std::size_t step = required(kNetwork, "access", given).struct_size;
+    const std::size_t stride = required(kNetwork, "access", given).struct_size;
     for (std::size_t number = 0; number < count; ++number) {
       const Fields fields(kNetwork, "access", element(given, number));
-      if (fields->struct_size != step) {
+      if (fields->struct_size != stride) {
         refuse(kNetwork, "access[", number, "].struct_size is ", fields->struct_size, ", expected that of access[0], ",
-               step);
+               stride);
       }
       const HeadAccess of_heads = head_access(kNetwork, fields->heads);
       new (probabilities_.in(memory_.data()) + number)

@@ -30,7 +30,8 @@ class CompactJson {
   [[nodiscard]] std::size_t memory() const noexcept {
     return text_.capacity() + long_values_.capacity() * sizeof(Range);
   }
-  // Behind the value that begins at `at`: of an object or array, a few thousand steps at most, however long it is.
+  // Behind the value that begins at `at`: of an object or array, by way of a few thousand bytes at most, however long
+  // it is.
   [[nodiscard]] std::uint32_t end_of(std::uint32_t at) const noexcept;
   // The string that begins at `at`.
   [[nodiscard]] std::string_view string_at(std::uint32_t at) const noexcept;

@@ -2,19 +2,20 @@
 //
 //   sum(r, j) = Σ_k a(r, k) · b(k, j)        r < kRows,  j < kVectors · kLanes
 //
-// A step of k loads kVectors vectors of B and broadcasts an element of A for each row. All sums stay in registers, and
-// each is one chain of multiply-adds over ascending k, so its bits do not depend on how many rows and vectors there are
-// beside it. What the operands are made of and where the sums go is known to three parts alone:
+// An iteration over k loads kVectors vectors of B and broadcasts an element of A for each row. All sums stay in
+// registers, and each is one chain of multiply-adds over ascending k, so its bits do not depend on how many rows and
+// vectors there are beside it. What the operands are made of and where the sums go is known to three parts alone:
 //
 //   A       a(r, k), the same in all lanes. Reader<kRows>: reader(r, k).
-//   B       b(k, ·) by vectors. b.load<kRows>(vectors, step), once for each step of k in ascending order, gives its
-//           vectors and goes on to the next step; `step` is k mod B::kSteps, and the compiler knows it.
+//   B       b(k, ·) by vectors. b.load<kRows>(vectors, iteration), once for each iteration over k in ascending order,
+//           gives its vectors and goes on to the next one; `iteration` is k mod B::kIterations, which the compiler
+//           knows.
 //   Finish  what becomes of the sums: finish.end(a, b, sums); and, unless from zeros, what they start from:
 //           finish.start(a, b, sums).
 //
-// Only A and B know what a step is; here it is one float of k. A B whose steps multiply several numbers of k at once
-// has a multiply_add() of its own for them; one whose numbers are narrow widens them in load(), B::kWidens, and may
-// take the second number of two first: B::kSecondFirst, with two steps.
+// Only A and B know what an iteration is; here it is one float of k. A B whose iterations multiply several numbers of k
+// at once has a multiply_add() of its own for them; one whose numbers are narrow widens them in load(), B::kWidens, and
+// may take the second number of two first: B::kSecondFirst, with two iterations.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +68,7 @@ struct TileVectors {
   const float* at;
   std::int64_t stride;
 
-  static constexpr int kSteps = 1;
+  static constexpr int kIterations = 1;
 
   template <int kRows, int kVectors>
   HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int) {
@@ -77,9 +78,9 @@ struct TileVectors {
   }
 };
 
-// The same where B lies, out of every cache perhaps: with kAsks each step asks for what lies `ahead` bytes behind it,
-// in the second cache level. That is mostly another head's rows, and before their turn comes more has passed than the
-// first level holds, or than it has room for in the few sets that rows a power of two apart share: lines asked for
+// The same where B lies, out of every cache perhaps: with kAsks each iteration asks for what lies `ahead` bytes behind
+// it, in the second cache level. That is mostly another head's rows, and before their turn comes more has passed than
+// the first level holds, or than it has room for in the few sets that rows a power of two apart share: lines asked for
 // there are gone again, and kept others waiting. Rows of narrower numbers `in_one_piece` are asked for in the first
 // level too.
 // kPartial: the last vector ends after `lanes`.
@@ -92,9 +93,9 @@ struct TileMemory {
   int lanes;
   bool in_one_piece = false;
 
-  static constexpr int kSteps = 1;
+  static constexpr int kIterations = 1;
 
-  // b(k, ·), wherever the steps stand.
+  // b(k, ·), wherever the iterations stand.
   template <int kVectors>
   HEADLIGHT_INLINE void row(std::int64_t k, Vec (&to)[kVectors]) const {
 #pragma GCC unroll 8
@@ -110,7 +111,7 @@ struct TileMemory {
     const auto here = reinterpret_cast<std::intptr_t>(at);
     at += stride;
     if constexpr (kAsks) {
-      // What this step reads goes before what is asked for. Mixed, as g++ would have them, decoding is slower.
+      // What this iteration reads goes before what is asked for. Mixed, as g++ would have them, decoding is slower.
       std::intptr_t next = here + ahead;
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) next = behind_load(next, to[v]);
@@ -137,15 +138,16 @@ HEADLIGHT_INLINE void clear_sums(Vec (&sums)[kRows][kVectors]) {
   }
 }
 
-// A sum stays in its register, and steps are done in the order in which they are written. Of the 9 × 3 sums of a
+// A sum stays in its register, and iterations are done in the order in which they are written. Of the 9 × 3 sums of a
 // product of matrices g++ 12 would otherwise put some where an operand was and spill others. With sixteen registers
 // that is so where B is widened on the way, while float32 loses by it, and so does one row with clang.
 template <class B, int kRows>
-inline constexpr bool kKeepsSums = B::kSteps > 1 && (kValues.keeps_all_sums || (kRows > 1 && requires { B::kWidens; }));
+inline constexpr bool kKeepsSums = B::kIterations > 1 &&
+                                   (kValues.keeps_all_sums || (kRows > 1 && requires { B::kWidens; }));
 
-// sum + left · right, in what a step of B multiplies.
+// sum + left · right, in what an iteration of B multiplies.
 template <class B>
-HEADLIGHT_INLINE Vec step_product(Vec left, Vec right, Vec sum) {
+HEADLIGHT_INLINE Vec add_product(Vec left, Vec right, Vec sum) {
   if constexpr (requires { B::multiply_add(left, right, sum); }) {
     return B::multiply_add(left, right, sum);
   } else {
@@ -154,16 +156,16 @@ HEADLIGHT_INLINE Vec step_product(Vec left, Vec right, Vec sum) {
 }
 
 template <class A, class B, int kRows, int kVectors>
-HEADLIGHT_INLINE void tile_step(const A& a, B& b, std::int64_t k, int step, Vec (&sums)[kRows][kVectors]) {
+HEADLIGHT_INLINE void tile_iteration(const A& a, B& b, std::int64_t k, int iteration, Vec (&sums)[kRows][kVectors]) {
   Vec right[kVectors];
-  b.template load<kRows>(right, step);
-  if constexpr (requires { B::kSecondFirst; }) step = 1 - step;
+  b.template load<kRows>(right, iteration);
+  if constexpr (requires { B::kSecondFirst; }) iteration = 1 - iteration;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const Vec left = a(r, k + step);
+    const Vec left = a(r, k + iteration);
 #pragma GCC unroll 12
     for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = step_product<B>(left, right[v], sums[r][v]);
+      sums[r][v] = add_product<B>(left, right[v], sums[r][v]);
       if constexpr (kKeepsSums<B, kRows>) keep_in_register(sums[r][v]);
     }
   }
@@ -173,7 +175,7 @@ template <class A, class B, class Finish>
 struct RegisterTile {
   A a;
   B b;
-  std::int64_t depth;  // steps of k
+  std::int64_t depth;  // iterations over k
   Finish finish;
 
   template <int kRows, int kVectors>
@@ -188,26 +190,26 @@ struct RegisterTile {
     B b = tile.b;
     const std::int64_t depth = tile.depth;
     std::int64_t k = 0;
-    if constexpr (B::kSteps > 1) {
-      for (; k + B::kSteps <= depth; k += B::kSteps) {
+    if constexpr (B::kIterations > 1) {
+      for (; k + B::kIterations <= depth; k += B::kIterations) {
 #pragma GCC unroll 16
-        for (int step = 0; step < B::kSteps; ++step) tile_step(a, b, k, step, sums);
+        for (int iteration = 0; iteration < B::kIterations; ++iteration) tile_iteration(a, b, k, iteration, sums);
       }
       if (k < depth) {
 #pragma GCC unroll 16
-        for (int step = 0; step < B::kSteps - 1; ++step) {
-          if (k + step < depth) tile_step(a, b, k, step, sums);
+        for (int iteration = 0; iteration < B::kIterations - 1; ++iteration) {
+          if (k + iteration < depth) tile_iteration(a, b, k, iteration, sums);
         }
       }
     } else if constexpr ((kRows * kVectors > 8 && kRows * kVectors <= 12) || kRows * kVectors == 24) {
-      // The pragma has the loop unrolled late. Steps written out one after another are taken for one expression: g++ 12
-      // puts multiply-adds off, and spills. Of other many sums, two steps hide what the loop itself takes, and tiles of
-      // few are often short.
+      // The pragma has the loop unrolled late. Iterations written out one after another are taken for one expression:
+      // g++ 12 puts multiply-adds off, and spills. Of other many sums, two iterations hide what the loop itself takes,
+      // and tiles of few are often short.
 #pragma GCC unroll 4
-      for (; k < depth; ++k) tile_step(a, b, k, 0, sums);
+      for (; k < depth; ++k) tile_iteration(a, b, k, 0, sums);
     } else {
 #pragma GCC unroll 2
-      for (; k < depth; ++k) tile_step(a, b, k, 0, sums);
+      for (; k < depth; ++k) tile_iteration(a, b, k, 0, sums);
     }
     tile.finish.end(tile.a, tile.b, sums);
   }

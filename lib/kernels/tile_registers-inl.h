@@ -113,7 +113,7 @@ struct AmxOperands {
 
 // Sums in tiles 0 1 over 2 3, A in 4 over 5, B in 6 and 7.
 template <bool kLower, bool kRight>
-HEADLIGHT_INLINE void amx_step(const AmxOperands& at) {
+HEADLIGHT_INLINE void amx_iteration(const AmxOperands& at) {
   const std::int64_t a_bytes = at.a_stride * 4, b_bytes = at.b_stride * 4;
   _tile_loadd(6, at.left, b_bytes);
   _tile_stream_loadd(4, at.a, a_bytes);

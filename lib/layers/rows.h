@@ -113,7 +113,7 @@ constexpr std::int64_t row_floats(std::int64_t columns, NumberType type) noexcep
 }
 
 // [B, L, columns], rows row_distance apart. An empty batch may be of any length, and sizes are asked for before there
-// is memory: a step between samples that 64 bits do not hold is one that nobody takes.
+// is memory: a stride of samples that 64 bits do not hold is one that no index takes.
 inline MutableTypedView<3> spaced_rows(NumberType type, void* data, const View<float, 3>::Shape& shape) noexcept {
   const std::int64_t distance = row_distance(shape[2], type);
   std::int64_t between_samples = 0;

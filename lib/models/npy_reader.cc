@@ -171,15 +171,15 @@ void for_each_element(const files::InputFile& file, const NpyHeader& header, con
   }
 }
 
-// Where element `index` of Fortran order (first axis fastest) lies in C order: an odometer that steps with the file.
+// Where element `index` of Fortran order (first axis fastest) lies in C order: an odometer that runs with the file.
 class FortranOdometer {
  public:
   explicit FortranOdometer(const std::vector<std::int64_t>& shape)
       : shape_(shape), strides_(shape.size()), at_(shape.size(), 0) {
-    std::int64_t step = 1;
+    std::int64_t stride = 1;
     for (std::size_t axis = shape.size(); axis-- > 0;) {
-      strides_[axis] = step;
-      step *= shape[axis];
+      strides_[axis] = stride;
+      stride *= shape[axis];
     }
   }
 

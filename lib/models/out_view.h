@@ -27,7 +27,7 @@ void check_out(const View<float, Rank>& out, const std::array<std::int64_t, stat
   std::array<int, static_cast<std::size_t>(Rank)> axes{};
   for (int axis = 0; axis < Rank; ++axis) axes[static_cast<std::size_t>(axis)] = axis;
   std::sort(axes.begin(), axes.end(), [&](int one, int other) { return out.stride(one) < out.stride(other); });
-  // From the innermost axis on, a step must lead beyond all that lies within it.
+  // From the innermost axis on, a stride must lead beyond all that lies within it.
   std::int64_t within = 1;
   for (const int axis : axes) {
     if (out.extent(axis) == 1) continue;

@@ -36,7 +36,7 @@ std::size_t append_whole_words(const text::Trie& words, std::u32string_view chun
       std::array<utf8proc_uint8_t, 4> bytes{};
       const auto size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(rest[n]), bytes.data());
       for (std::size_t byte = 0; byte < static_cast<std::size_t>(size) && goes_on; ++byte) {
-        goes_on = walk.step(static_cast<char>(bytes[byte]));
+        goes_on = walk.advance(static_cast<char>(bytes[byte]));
       }
       const bool inside = n + 1 < rest.size() && joins(rest[n]) && joins(rest[n + 1]);
       if (!goes_on || inside || walk.token() == text::Trie::kNone) continue;

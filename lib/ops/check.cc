@@ -35,15 +35,15 @@ void check_axes_in_any_order(std::string_view operation, std::string_view output
   }
 }
 
-// Bytes from the first to the last that a view touches without a step of whole periods: it lies in the first so many of
-// some periods, counted from its own begin, if they are no more than one.
+// Bytes from the first to the last that a view touches without a stride of whole periods: it lies in the first so many
+// of some periods, counted from its own begin, if they are no more than one.
 std::int64_t bytes_within(const Extent& extent, std::int64_t period) noexcept {
   if (extent.rank == 0) return static_cast<std::int64_t>(extent.end - extent.begin);
   std::int64_t bytes = extent.element_size;
   for (std::int32_t axis = 0; axis < extent.rank; ++axis) {
-    if (extent.shape[axis] == 1) continue;  // a step that nobody takes may be any
-    const std::int64_t step = extent.strides[axis] * extent.element_size;
-    if (step % period != 0) bytes += (extent.shape[axis] - 1) * step;
+    if (extent.shape[axis] == 1) continue;  // a stride that no index takes may be any
+    const std::int64_t stride = extent.strides[axis] * extent.element_size;
+    if (stride % period != 0) bytes += (extent.shape[axis] - 1) * stride;
   }
   return bytes;
 }
@@ -57,13 +57,13 @@ bool lie_apart(const Extent& a, const Extent& b, std::int64_t period) noexcept {
 
 }  // namespace
 
-// A period that shows it, if there is one, is a step of one of the two: of the rows of their buffer, say.
+// A period that shows it, if there is one, is a stride of one of the two: of the rows of their buffer, say.
 bool share_a_byte(const Extent& a, const Extent& b) noexcept {
   for (const Extent& of : {a, b}) {
     for (std::int32_t axis = 0; axis < of.rank; ++axis) {
       if (of.shape[axis] == 1) continue;
-      const std::int64_t step = of.strides[axis] * of.element_size;
-      if (step > 0 && lie_apart(a, b, step)) return false;
+      const std::int64_t stride = of.strides[axis] * of.element_size;
+      if (stride > 0 && lie_apart(a, b, stride)) return false;
     }
   }
   return true;

@@ -13,16 +13,16 @@ namespace headlight::reference {
 // would round to 2¹²⁸ is infinite.
 [[nodiscard]] inline double rounded_to_bfloat16(double x) {
   if (x == 0 || !std::isfinite(x)) return x;
-  const double step = std::ldexp(1.0, std::max(std::ilogb(x), -126) - 7);
-  const double rounded = std::nearbyint(x / step) * step;
+  const double spacing = std::ldexp(1.0, std::max(std::ilogb(x), -126) - 7);
+  const double rounded = std::nearbyint(x / spacing) * spacing;
   return std::abs(rounded) < 0x1p128 ? rounded : std::copysign(std::numeric_limits<double>::infinity(), x);
 }
 
 // The same for binary16: 11 significant bits, exponents from −14 on, and infinity in the place of 2¹⁶.
 [[nodiscard]] inline double rounded_to_float16(double x) {
   if (x == 0 || !std::isfinite(x)) return x;
-  const double step = std::ldexp(1.0, std::max(std::ilogb(x), -14) - 10);
-  const double rounded = std::nearbyint(x / step) * step;
+  const double spacing = std::ldexp(1.0, std::max(std::ilogb(x), -14) - 10);
+  const double rounded = std::nearbyint(x / spacing) * spacing;
   return std::abs(rounded) < 0x1p16 ? rounded : std::copysign(std::numeric_limits<double>::infinity(), x);
 }
 

@@ -69,11 +69,11 @@ void feed_forward(const FeedForward<Scalar>& layer, View<const Scalar, 3> x, Vie
   linear<Scalar>(hidden, layer.out.weight, layer.out.bias, rows_of(y));
 }
 
-// The step around every part F of a layer, in place. Post-LN: x ← LN(x + dropout(F(x))); Pre-LN: x ← x +
+// The residual connection around every part F of a layer, in place. Post-LN: x ← LN(x + dropout(F(x))); Pre-LN: x ← x +
 // dropout(F(LN(x))).
 template <class Scalar, class Part>
-void residual_step(Tensor<Scalar, 3>& x, const LayerNorm<Scalar>& norm, bool norm_first, const Dropout& dropped,
-                   Part part) {
+void residual_branch(Tensor<Scalar, 3>& x, const LayerNorm<Scalar>& norm, bool norm_first, const Dropout& dropped,
+                     Part part) {
   Tensor<Scalar, 3> in(x.shape());
   Tensor<Scalar, 3> change(x.shape());
   const View<Scalar, 2> rows = rows_of(x.view());
@@ -98,13 +98,14 @@ inline AttentionOptions with_dropout(AttentionOptions options, const Dropout& dr
 template <class Scalar>
 void encoder_layer(const EncoderLayer<Scalar>& layer, Tensor<Scalar, 3>& x, const AttentionOptions& options = {}) {
   const LayerDropouts& drop = layer.dropouts;
-  residual_step(x, layer.norm1, layer.norm_first, drop.self_output, [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
-    multi_head_attention<Scalar>(layer.self_attention, in, in, in, out, with_dropout(options, drop.self_attention));
-  });
-  residual_step(x, layer.norm2, layer.norm_first, drop.feed_forward,
-                [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
-                  feed_forward<Scalar>(layer.feed_forward, in, out, drop.activation);
-                });
+  residual_branch(
+      x, layer.norm1, layer.norm_first, drop.self_output, [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
+        multi_head_attention<Scalar>(layer.self_attention, in, in, in, out, with_dropout(options, drop.self_attention));
+      });
+  residual_branch(x, layer.norm2, layer.norm_first, drop.feed_forward,
+                  [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
+                    feed_forward<Scalar>(layer.feed_forward, in, out, drop.activation);
+                  });
 }
 
 // x [B, Lx, E] looks at itself, then at memory [B, Lm, width of its keys and values].
@@ -112,19 +113,20 @@ template <class Scalar>
 void decoder_layer(const DecoderLayer<Scalar>& layer, Tensor<Scalar, 3>& x, View<const Scalar, 3> memory,
                    const AttentionOptions& self_options = {}, const AttentionOptions& cross_options = {}) {
   const LayerDropouts& drop = layer.dropouts;
-  residual_step(x, layer.norm1, layer.norm_first, drop.self_output, [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
-    multi_head_attention<Scalar>(layer.self_attention, in, in, in, out,
-                                 with_dropout(self_options, drop.self_attention));
-  });
-  residual_step(x, layer.norm2, layer.norm_first, drop.cross_output,
-                [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
-                  multi_head_attention<Scalar>(layer.cross_attention, in, memory, memory, out,
-                                               with_dropout(cross_options, drop.cross_attention));
-                });
-  residual_step(x, layer.norm3, layer.norm_first, drop.feed_forward,
-                [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
-                  feed_forward<Scalar>(layer.feed_forward, in, out, drop.activation);
-                });
+  residual_branch(x, layer.norm1, layer.norm_first, drop.self_output,
+                  [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
+                    multi_head_attention<Scalar>(layer.self_attention, in, in, in, out,
+                                                 with_dropout(self_options, drop.self_attention));
+                  });
+  residual_branch(x, layer.norm2, layer.norm_first, drop.cross_output,
+                  [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
+                    multi_head_attention<Scalar>(layer.cross_attention, in, memory, memory, out,
+                                                 with_dropout(cross_options, drop.cross_attention));
+                  });
+  residual_branch(x, layer.norm3, layer.norm_first, drop.feed_forward,
+                  [&](View<const Scalar, 3> in, View<Scalar, 3> out) {
+                    feed_forward<Scalar>(layer.feed_forward, in, out, drop.activation);
+                  });
 }
 
 // A stack of layers; after the last one of a Pre-LN stack comes one more normalisation, where given.

@@ -42,7 +42,7 @@ class Job {
     const ScopedCancellation scoped_cancellation(cancellation_);
     const bool was_inside = inside_task;
     inside_task = true;
-    for (int step = 0; step < shares_; ++step) work_on((worker + step) % shares_, worker);
+    for (int other = 0; other < shares_; ++other) work_on((worker + other) % shares_, worker);
     inside_task = was_inside;
   }
 

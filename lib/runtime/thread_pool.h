@@ -23,7 +23,7 @@ namespace headlight::runtime {
 //   awaited  ended ▶ idle, and wakes the caller
 //
 // Waking one worker costs its waker microseconds, and the worker comes later still, so every worker that arrives wakes
-// two more before it works, and 64 workers are up after six such steps.
+// two more before it works, and 64 workers are up after six such rounds.
 class ThreadPool {
  public:
   // Starts so many workers, which have the numbers from 1 on. Throws std::system_error when one cannot be started

@@ -134,7 +134,7 @@ HEADLIGHT_INLINE Vec log_normal(Vec x, Vec s) {
                                      0x1.22d936p-3f, -0x1.0d8234p-3f, 0x1.055e64p-3f, -0x1.38c900p-4f};
   constexpr float kLn2High = 0x1.63p-1f;
   constexpr float kLn2Low = -0x1.bd0106p-13f;
-  // x = 2ᵉ (1 + f): counting the bits from those of √½ lets the exponent step where f does.
+  // x = 2ᵉ (1 + f): counting the bits from those of √½ lets the exponent change where f does.
   const IntVec root_half = broadcast_int(0x3f3504f3);
   const IntVec distance = sub_int(as_int(x), root_half);
   const IntVec exponent = shift_right<23>(distance);

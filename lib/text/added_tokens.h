@@ -16,7 +16,7 @@ namespace headlight::text {
 // Those that are looked for in one form of the text, raw or normalised.
 class AddedTokens {
  public:
-  // Longer ones are refused: each position of a text costs no more steps than this.
+  // Longer ones are refused: each position of a text costs no more comparisons than this.
   static constexpr std::size_t kLongest = 1024;
 
   struct Token {

@@ -129,9 +129,9 @@ bool is_of_words(char32_t character, int category) {
 constexpr std::size_t kMostHeld = std::size_t{1} << 16;
 
 // What the search does with the next character.
-class Step {
+class Search {
  public:
-  explicit Step(const Program& program) : program_(program), seen_(program.size()), kept_(program.size()) {}
+  explicit Search(const Program& program) : program_(program), seen_(program.size()), kept_(program.size()) {}
 
   // From the places of a state, before a character of a class: where it goes on behind it, and whether a match ends
   // before it.
@@ -190,7 +190,7 @@ RegularExpression::RegularExpression(std::string_view pattern, TableLimit& limit
 RegularExpression::RegularExpression(const ParsedExpression& parsed)
     : classes_(parsed.sets), width_(classes_.size() + 1) {
   const Program program(parsed, classes_);
-  Step step(program);
+  Search search(program);
   // State 0 is where nothing can match, 1 the beginning.
   std::vector<std::vector<std::uint16_t>> states = {{}, {static_cast<std::uint16_t>(program.start())}};
   std::map<std::vector<std::uint16_t>, std::uint16_t> known = {{states[0], 0}, {states[1], 1}};
@@ -201,7 +201,7 @@ RegularExpression::RegularExpression(const ParsedExpression& parsed)
       throw std::invalid_argument("needs an automaton that is too large");
     }
     for (std::size_t c = 0; c < width_; ++c) {
-      const bool matches = step.take(states[state], c, behind);
+      const bool matches = search.take(states[state], c, behind);
       const auto [found, is_new] = known.try_emplace(behind, static_cast<std::uint16_t>(states.size()));
       if (is_new) states.push_back(behind), held += behind.size();
       transitions_.push_back(static_cast<std::uint16_t>(found->second * width_ | (matches ? kMatches : 0)));

@@ -118,7 +118,7 @@ void Trie::add_tables(TableLimit& limit) {
 std::uint32_t Trie::find(std::string_view token) const noexcept {
   Walk walk(*this);
   for (const char byte : token) {
-    if (!walk.step(byte)) return kNone;
+    if (!walk.advance(byte)) return kNone;
   }
   return walk.token();
 }

@@ -43,7 +43,7 @@ class Trie {
     explicit Walk(const Trie& trie) noexcept : trie_(trie) {}
     Walk(const Trie& trie, const Position& from) noexcept : trie_(trie), at_(from) {}
     // Takes the next byte; false where no token goes on with it, which ends the walk.
-    [[nodiscard]] bool step(char byte) noexcept {
+    [[nodiscard]] bool advance(char byte) noexcept {
       if (at_.edge_left != 0) {
         --at_.edge_left;
         return *at_.edge++ == byte;

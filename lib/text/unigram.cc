@@ -71,7 +71,7 @@ std::size_t Unigram::search(std::string_view piece, Scratch& scratch) const {
     };
     bool single = false;
     Trie::Walk walk(tokens_);
-    for (std::size_t at = begin; at < piece.size() && walk.step(piece[at]);) {
+    for (std::size_t at = begin; at < piece.size() && walk.advance(piece[at]);) {
       ++at;
       const std::uint32_t id = walk.token();
       if (id == Trie::kNone) continue;

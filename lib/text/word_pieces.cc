@@ -39,7 +39,7 @@ void WordPieces::append(std::string_view piece, Scratch&, std::vector<std::int64
 void PieceTrie::build(const TokenList& tokens, std::string_view prefix, TableLimit& limit) {
   words_.build(tokens, limit);
   Trie::Walk walk(words_);
-  const auto goes_on = [&walk](char byte) { return walk.step(byte); };
+  const auto goes_on = [&walk](char byte) { return walk.advance(byte); };
   inside_ = std::all_of(prefix.begin(), prefix.end(), goes_on) ? walk.position() : Trie::nowhere();
 }
 
@@ -49,7 +49,7 @@ bool PieceTrie::append(std::string_view word, std::vector<std::int64_t>& places)
     Trie::Walk walk(words_, begin == 0 ? Trie::Position() : inside_);
     std::uint32_t longest = Trie::kNone;
     std::size_t end = begin;
-    for (std::size_t at = begin; at < word.size() && walk.step(word[at]);) {
+    for (std::size_t at = begin; at < word.size() && walk.advance(word[at]);) {
       ++at;
       if (walk.token() == Trie::kNone) continue;
       longest = walk.token();

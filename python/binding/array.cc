@@ -103,17 +103,17 @@ bool is_masked(nb::handle array) {
   return is_one == 1;
 }
 
-// The steps of an array without gaps, from its last axis on; of sizes that pass 64 bits any, for the engine refuses
+// The strides of an array without gaps, from its last axis on; of sizes that pass 64 bits any, for the engine refuses
 // them.
-class StepsOfContiguous {
+class ContiguousStrides {
  public:
-  explicit StepsOfContiguous(std::int64_t first) : step_(static_cast<std::uint64_t>(first)) {}
+  explicit ContiguousStrides(std::int64_t first) : stride_(static_cast<std::uint64_t>(first)) {}
   std::int64_t next(std::int64_t extent) noexcept {
-    return static_cast<std::int64_t>(std::exchange(step_, step_ * static_cast<std::uint64_t>(extent)));
+    return static_cast<std::int64_t>(std::exchange(stride_, stride_ * static_cast<std::uint64_t>(extent)));
   }
 
  private:
-  std::uint64_t step_;
+  std::uint64_t stride_;
 };
 
 // Memory that the CPU reads: its own, and what a GPU's driver has pinned in it.
@@ -180,14 +180,14 @@ bool Array::take_buffer(nb::handle object, Access access) {
   rank_ = view.ndim;
   if (rank_ > kMostAxes) return true;                                   // check_place() refuses it
   const std::int64_t bytes = std::max<std::int64_t>(1, view.itemsize);  // there are types of none
-  StepsOfContiguous contiguous(bytes);
+  ContiguousStrides contiguous(bytes);
   for (int axis = rank_ - 1; axis >= 0; --axis) {
     const auto at = static_cast<std::size_t>(axis);
     const std::int64_t own = contiguous.next(view.shape[axis]);
-    const std::int64_t step = view.strides == nullptr ? own : view.strides[axis];
+    const std::int64_t stride = view.strides == nullptr ? own : view.strides[axis];
     shape_[at] = view.shape[axis];
-    strides_[at] = step / bytes;
-    if (step % bytes != 0 && shape_[at] > 1) {  // a step that nobody takes may be any
+    strides_[at] = stride / bytes;
+    if (stride % bytes != 0 && shape_[at] > 1) {  // a stride that no index takes may be any
       refuse_value(operation_, std::string(argument_) + " has strides that are no multiples of its elements' size");
     }
   }
@@ -218,7 +218,7 @@ void Array::take_dlpack(Access access) {
   type_ = element_type(tensor.dtype);
   rank_ = tensor.ndim;
   if (rank_ > kMostAxes) return;  // check_place() refuses it
-  StepsOfContiguous contiguous(1);
+  ContiguousStrides contiguous(1);
   for (int axis = rank_ - 1; axis >= 0; --axis) {
     const auto at = static_cast<std::size_t>(axis);
     const std::int64_t own = contiguous.next(tensor.shape[axis]);

@@ -46,20 +46,20 @@ struct Work {
   double operations = 0;
 };
 
-// step(first, count), without the GIL, for ranges that cover the items in ascending order; after each, with the GIL,
+// visit(first, count), without the GIL, for ranges that cover the items in ascending order; after each, with the GIL,
 // report(items done). Throws what they throw, and what handlers of signals raise: nothing more is computed then.
-template <class Step, class Report>
-void compute_in_slices(const Work& work, const Step& step, const Report& report) {
+template <class Visit, class Report>
+void compute_in_slices(const Work& work, const Visit& visit, const Report& report) {
   constexpr double kFirstOperations = 2e8, kSecondsOfSlice = 0.04;
   using Clock = std::chrono::steady_clock;
   double wanted = static_cast<double>(work.items);
   if (work.operations > 2 * kFirstOperations) wanted *= kFirstOperations / work.operations;
   for (std::int64_t first = 0; first < work.items || first == 0;) {
     const auto count = std::min(static_cast<std::int64_t>(std::max(1.0, wanted)), work.items - first);
-    double seconds = 0;  // of the step alone: what others do with the GIL makes no slice smaller
+    double seconds = 0;  // of visit() alone: what others do with the GIL makes no slice smaller
     compute([&] {
       const Clock::time_point begin = Clock::now();
-      step(first, count);
+      visit(first, count);
       seconds = std::max(1e-6, std::chrono::duration<double>(Clock::now() - begin).count());
     });
     first += count;

@@ -92,10 +92,10 @@ std::optional<AnyTypedView<2, Pointer>> flat(const AnyTypedView<3, Pointer>& vie
 // Whether one of the samples of C, which lie a stride above 0 apart, reaches into A.
 bool writes_over(const MutableTypedView<3>& c, const MutableTypedView<3>& a) {
   const Reach whole(a), first(along(c, 0, 0, 1));
-  const std::int64_t step = c.strides[0] * static_cast<std::int64_t>(bytes_of(c.type));
+  const std::int64_t stride = c.strides[0] * static_cast<std::int64_t>(bytes_of(c.type));
   // The first sample that ends behind the beginning of A.
-  const std::int64_t sample = whole.begin < first.end ? 0 : (whole.begin - first.end) / step + 1;
-  return sample < c.shape[0] && first.begin + sample * step < whole.end;
+  const std::int64_t sample = whole.begin < first.end ? 0 : (whole.begin - first.end) / stride + 1;
+  return sample < c.shape[0] && first.begin + sample * stride < whole.end;
 }
 
 void multiply_packed(Engine& engine, const Matrix<MutableTypedView<3>>& a, const PackedMatrix& b,

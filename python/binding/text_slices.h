@@ -35,11 +35,11 @@ class TextSlices {
   [[nodiscard]] std::span<const std::string> texts(std::int64_t first, std::int64_t count) const {
     return std::span(texts_).subspan(begin(first), begin(first + count) - begin(first));
   }
-  // step(first, count) of one group at a time, where there are groups.
-  template <class Step>
-  void each(std::int64_t first, std::int64_t count, const Step& step) const {
-    if (groups_.empty()) return step(first, count);
-    for (std::int64_t one = first; one < first + count; ++one) step(one, 1);
+  // visit(first, count) of one group at a time, where there are groups.
+  template <class Visit>
+  void each(std::int64_t first, std::int64_t count, const Visit& visit) const {
+    if (groups_.empty()) return visit(first, count);
+    for (std::int64_t one = first; one < first + count; ++one) visit(one, 1);
   }
 
  private:
@@ -52,14 +52,14 @@ class TextSlices {
   std::vector<std::size_t> groups_;  // where each begins, and the end; none where each text is an item
 };
 
-// Calls step(number of the first, texts) for all of them, and says how far it is.
-template <class Step>
-void for_texts(const TextSlices& slices, const Progress& progress, const Step& step) {
+// Calls visit(number of the first, texts) for all of them, and says how far it is.
+template <class Visit>
+void for_texts(const TextSlices& slices, const Progress& progress, const Visit& visit) {
   compute_in_slices(
       slices.work(),
       [&](std::int64_t first, std::int64_t count) {
         slices.each(first, count,
-                    [&](std::int64_t one, std::int64_t of) { step(slices.begin(one), slices.texts(one, of)); });
+                    [&](std::int64_t one, std::int64_t of) { visit(slices.begin(one), slices.texts(one, of)); });
       },
       [&](std::int64_t done) { progress(slices.begin(done)); });
 }

@@ -32,7 +32,7 @@ AnyTypedView<Rank, Pointer> along(AnyTypedView<Rank, Pointer> view, std::size_t 
   return view;
 }
 
-// The addresses of a view, from its first number to behind its last one. Steps that no index takes count for nothing.
+// The addresses of a view, from its first number to behind its last one. Strides that no index takes count for nothing.
 struct Reach {
   std::intptr_t begin = 0, end = 0;
 
@@ -41,10 +41,10 @@ struct Reach {
       : begin(reinterpret_cast<std::intptr_t>(view.data)), end(begin) {
     if (view.size() == 0) return;
     for (int axis = 0; axis < Rank; ++axis) {
-      const std::int64_t step = view.extent(axis) == 1 ? 0
-                                                       : (view.extent(axis) - 1) * view.stride(axis) *
-                                                             static_cast<std::int64_t>(bytes_of(view.type));
-      (step < 0 ? begin : end) += step;
+      const std::int64_t way = view.extent(axis) == 1 ? 0
+                                                      : (view.extent(axis) - 1) * view.stride(axis) *
+                                                            static_cast<std::int64_t>(bytes_of(view.type));
+      (way < 0 ? begin : end) += way;
     }
     end += static_cast<std::intptr_t>(bytes_of(view.type));
   }
@@ -55,7 +55,7 @@ struct Reach {
 
 inline bool apart(const Reach& a, const Reach& b) noexcept { return a.end <= b.begin || b.end <= a.begin; }
 
-// Whether no two elements share an address, as axes show that each step over what lies within them.
+// Whether no two elements share an address, as axes show whose strides lead over what lies within them.
 template <int Rank, class Pointer>
 bool is_separate(const AnyTypedView<Rank, Pointer>& view) {
   std::array<std::pair<std::int64_t, std::int64_t>, Rank> axes;  // stride, extent

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "headlight/headlight.h"
 
-enum { kVocabulary = 12, kLength = 6, kE = 8, kSteps = 100, kWords = kVocabulary * kE };
+enum { kVocabulary = 12, kLength = 6, kE = 8, kIterations = 100, kWords = kVocabulary * kE };
 
 static headlight_engine* engine;
 static const int64_t positions[] = {0, 1, 2, 3, 4, 5}, offsets[] = {0, kLength};
@@ -57,7 +57,7 @@ static double learn(learner* one) {
       .struct_size = sizeof input, .ids = {ids, kLength}, .positions = {positions, kLength}, .offsets = {offsets, 2}};
   const headlight_training_step step = {.struct_size = sizeof step, .seed = 9, .step = number};
   const headlight_cross_entropy_options in_place = {.struct_size = sizeof in_place, .logits_gradient = &l};
-  const double rate = headlight_warmup_cosine(0.01, 0, 3, 2 * kSteps, (int64_t)number), most = 1;
+  const double rate = headlight_warmup_cosine(0.01, 0, 3, 2 * kIterations, (int64_t)number), most = 1;
   const headlight_step_options options = {.struct_size = sizeof options, .learning_rate = &rate, .max_norm = &most};
   headlight_step_report report = {.struct_size = sizeof report};
   double loss = 0;
@@ -82,13 +82,13 @@ static void same_bits(void) {
   learner first = make(HEADLIGHT_CHECKPOINT_KEEP_LINEAR);
   const double before = learn(&first);
   double after = before;
-  for (int step = 1; step < kSteps; ++step) after = learn(&first);
-  CHECK(after < before / 2 && headlight_optimizer_steps(first.optimizer) == kSteps);
+  for (int step = 1; step < kIterations; ++step) after = learn(&first);
+  CHECK(after < before / 2 && headlight_optimizer_steps(first.optimizer) == kIterations);
   words_of(&first, whole);
   for (headlight_checkpoint kept = HEADLIGHT_CHECKPOINT_LAYER_INPUT; kept <= HEADLIGHT_CHECKPOINT_EVERY_K_LAYERS;
        ++kept) {
     learner other = make(kept);
-    for (int step = 0; step < kSteps; ++step) learn(&other);
+    for (int step = 0; step < kIterations; ++step) learn(&other);
     words_of(&other, again);
     CHECK(memcmp(whole, again, sizeof whole) == 0);
     CHECK(headlight_saved_state_bytes(other.saved) < headlight_saved_state_bytes(first.saved));
@@ -123,10 +123,10 @@ static void copy(const learner* from, learner* to) {
 static void stop_and_go_on(void) {
   float whole[kWords], again[kWords];
   learner first = make(HEADLIGHT_CHECKPOINT_KEEP_LINEAR), second = make(HEADLIGHT_CHECKPOINT_KEEP_LINEAR);
-  for (int step = 0; step < kSteps / 2; ++step) learn(&first);
+  for (int step = 0; step < kIterations / 2; ++step) learn(&first);
   copy(&first, &second);
-  for (int step = 0; step < kSteps / 2; ++step) learn(&first);
-  for (int step = 0; step < kSteps / 2; ++step) learn(&second);
+  for (int step = 0; step < kIterations / 2; ++step) learn(&first);
+  for (int step = 0; step < kIterations / 2; ++step) learn(&second);
   words_of(&first, whole);
   words_of(&second, again);
   CHECK(memcmp(whole, again, sizeof whole) == 0);

@@ -39,7 +39,7 @@ TEST_F(CInterface, Attention) {
 }
 
 // Soft cap, slopes, sinks, positions and the scores, forward and backward.
-TEST_F(CInterface, ScoreStepsOfAttention) {
+TEST_F(CInterface, ScoreModifiersOfAttention) {
   const auto query = random_.normal_tensor<4>({2, 33, 4, 16}), key = random_.normal_tensor<4>({2, 40, 2, 16});
   const auto value = random_.normal_tensor<4>({2, 40, 2, 16}), out_gradient = random_.normal_tensor<4>({2, 33, 4, 16});
   const std::array<float, 4> slopes{0.5f, 0.25f, 0.125f, 0.0625f}, sinks{0.5f, -1.0f, 2.0f, 0.0f};

@@ -69,7 +69,7 @@ void add_difference(View<const float, 3> y, View<const float, 3> target, View<fl
   for (std::int64_t n = 0; n < y.size(); ++n) gradient.data[n] = y.data[n] - target.data[n];
 }
 
-constexpr int kSteps = 3;
+constexpr int kIterations = 3;
 
 void attention_layer(DigestCase& c) {
   const MultiHeadAttentionOptions made = draw_attention_layer(c.random, true, c.words);
@@ -108,7 +108,7 @@ void attention_layer(DigestCase& c) {
   Steps steps(c, layer.parameters());
   TrainingStep step = draw_step(c);
   c.words << (self ? " self" : "") << size;
-  for (int n = 0; n < kSteps; ++n, ++step.step) {
+  for (int n = 0; n < kIterations; ++n, ++step.step) {
     const View<const float, 3> keys = self ? query : key, values = self ? query : value;
     layer.forward(c.engine, query, keys, values, y, saved, step, choice.options);
     add_difference(y, target, y_gradient);
@@ -138,7 +138,7 @@ void feed_forward(DigestCase& c) {
   Steps steps(c, layer.parameters());
   TrainingStep step = draw_step(c);
   c.words << " B=" << batch << " L=" << length << (residual ? " residual" : "");
-  for (int n = 0; n < kSteps; ++n, ++step.step) {
+  for (int n = 0; n < kIterations; ++n, ++step.step) {
     layer.forward(c.engine, x, y, saved, step, residual);
     add_difference(y, target, gradient);
     layer.backward(c.engine, x, saved, gradient, gradient);
@@ -168,7 +168,7 @@ void encoder_layer(DigestCase& c) {
   Steps steps(c, layer.parameters());
   TrainingStep step = draw_step(c);
   c.words << " B=" << size.batch << " L=" << size.query_length;
-  for (int n = 0; n < kSteps; ++n, ++step.step) {
+  for (int n = 0; n < kIterations; ++n, ++step.step) {
     layer.forward(c.engine, x, y, saved, step, choice.options);
     add_difference(y, target, gradient);
     layer.backward(c.engine, x, saved, gradient, gradient);
@@ -195,7 +195,7 @@ void decoder_layer(DigestCase& c) {
   Steps steps(c, layer.parameters());
   TrainingStep step = draw_step(c);
   c.words << " B=" << batch << " L=" << length << " Lm=" << memory_length;
-  for (int n = 0; n < kSteps; ++n, ++step.step) {
+  for (int n = 0; n < kIterations; ++n, ++step.step) {
     layer.forward(c.engine, x, memory, y, saved, step);
     add_difference(y, target, gradient);
     layer.backward(c.engine, x, memory, saved, gradient, gradient, memory_gradient);
@@ -228,7 +228,7 @@ void encoder(DigestCase& c) {
   SavedState saved = draw_saved_state(c);
   Steps steps(c, std::move(parameters));
   TrainingStep step = draw_step(c);
-  for (int n = 0; n < kSteps; ++n, ++step.step) {
+  for (int n = 0; n < kIterations; ++n, ++step.step) {
     layer.forward(c.engine, tokens.input(), hidden, saved, step);
     readout.forward(c.engine, hidden, logits);
     c.digest.add(hidden);

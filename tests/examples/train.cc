@@ -63,12 +63,12 @@ int main() {
   for (const headlight::Parameter& parameter : head.parameters()) parameters.push_back(parameter);
   headlight::AdamW optimizer(parameters, {.weight_decay = 0.01});
 
-  constexpr std::int64_t kSteps = 300;
-  const headlight::WarmupCosine rate = {.peak = 5e-3, .least = 1e-4, .warmup = 20, .total = kSteps};
+  constexpr std::int64_t kIterations = 300;
+  const headlight::WarmupCosine rate = {.peak = 5e-3, .least = 1e-4, .warmup = 20, .total = kIterations};
   headlight::SavedState saved(headlight::Checkpoint::keep_linear);
   headlight::Tensor<float, 2> hidden({kTokens, kWidth}), hidden_gradient({kTokens, kWidth});
   headlight::Tensor<float, 2> logits({kTokens, kVocabulary});
-  for (std::int64_t step = 0; step < kSteps; ++step) {
+  for (std::int64_t step = 0; step < kIterations; ++step) {
     const Batch batch(static_cast<std::uint64_t>(step));
     optimizer.zero_gradients();
     encoder.forward(engine, batch.input(), hidden, saved, {.seed = 3, .step = static_cast<std::uint64_t>(step)});

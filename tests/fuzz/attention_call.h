@@ -31,7 +31,7 @@ struct AttentionCall {
     value.draw(bytes, {batch, key_length, key_value_heads, value_dim}, kInput, random, numbers);
     out.draw(bytes, {batch, query_length, query_heads, value_dim}, kOutput, random, numbers);
     draw_masks(bytes);
-    draw_steps(bytes);
+    draw_modifiers(bytes);
     draw_outputs(bytes);
     const std::uint8_t twist = bytes.byte();
     if (twist == 255) options.struct_size = struct_size(bytes, options.struct_size);
@@ -156,7 +156,7 @@ struct AttentionCall {
     if (which >> 4 == 15) bias.turn_around(3);
   }
 
-  void draw_steps(Bytes& bytes) {
+  void draw_modifiers(Bytes& bytes) {
     if (bytes.once_in(4)) {
       scale = draw_number(random, numbers);
       options.scale = &scale;

@@ -112,8 +112,8 @@ class Truth {
     for (double& each : value) each = std::abs(each);
     reference::attention<double>(query, key, value, sizes_, options_);
     largest_ = largest_score(call, query, key);
-    // A score of size S is a sum of D products and a few steps, each of which rounds once; e to the score is off by as
-    // much, relatively, and so are the sums of Lk of them.
+    // A score of size S is a sum of D products and a few modifiers, each of which rounds once; e to the score is off by
+    // as much, relatively, and so are the sums of Lk of them.
     error_ =
         (2 * static_cast<double>(call.head_dim + 16) * largest_ + static_cast<double>(call.key_length + 64)) * 0x1p-24;
   }

@@ -141,7 +141,7 @@ void expect_bits_of_sweep(const Case& one, const Rows& keys, const Rows& values,
 
 void expect_bits_of_packed_keys(const Case& one, bool side_by_side, Seen what, Against side, Random& random) {
   SCOPED_TRACE(one.text());
-  const std::int64_t words = kernels::filled_up(one.head_dim / 2, table.words_of_step);
+  const std::int64_t words = kernels::filled_up(one.head_dim / 2, table.words_at_once);
   const Rows keys(one, one.head_dim, side_by_side, side, random),
       values(one, one.value_dim, side_by_side, side, random);
   const Guarded<float> queries(one.heads * one.rows * words, side);
@@ -170,7 +170,7 @@ void expect_bits_of_packed_keys(const Case& one, bool side_by_side, Seen what, A
   table.attend_sweep(sweep);
   if (one.keys <= table.short_keys) expect_bits_of_sweep(one, keys, values, queries, words, seen, swept);
 
-  const std::int64_t filled = kernels::filled_up(one.keys, table.keys_of_step);
+  const std::int64_t filled = kernels::filled_up(one.keys, table.keys_at_once);
   const std::int64_t panel = filled / 2 * table.value_panel;
   std::vector<float> key_panels(Room::count(filled * words)),
       value_panels(Room::count((one.value_dim + 15) / 16 * panel));
@@ -210,7 +210,7 @@ TEST(AmxAttention, AFewRowsHaveTheBitsOfMany) {
 // few rows over one block after the other, in any state.
 void expect_bits_of_sweeps(const Case& one, Seen what, bool has_states, Against side, Random& random) {
   SCOPED_TRACE(one.text());
-  const std::int64_t words = kernels::filled_up(one.head_dim / 2, table.words_of_step);
+  const std::int64_t words = kernels::filled_up(one.head_dim / 2, table.words_at_once);
   const Rows keys(one, one.head_dim, false, side, random), values(one, one.value_dim, false, side, random);
   const Guarded<float> queries(one.rows * words, side);
   for (std::int64_t row = 0; row < one.rows; ++row) {
@@ -257,7 +257,7 @@ void expect_bits_of_sweeps(const Case& one, Seen what, bool has_states, Against 
     }
   }
 
-  const std::int64_t filled = kernels::filled_up(one.keys, table.keys_of_step);
+  const std::int64_t filled = kernels::filled_up(one.keys, table.keys_at_once);
   const std::int64_t panel = filled / 2 * table.value_panel;
   const Guarded<float> key_panels(filled * words, side), value_panels((one.value_dim + 15) / 16 * panel, side),
       room(kernels::tile_block_floats(words, one.value_dim), side);

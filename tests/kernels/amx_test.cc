@@ -118,9 +118,9 @@ void for_each_case(Function f) {
 float sum_of_tiles(const Tensor<float, 2>& a, const Tensor<float, 2>& b, std::int64_t i, std::int64_t j) {
   const std::int64_t depth = a.shape()[1];
   float sum = 0;
-  for (std::int64_t step = 0; step < depth; step += 32) {
+  for (std::int64_t run = 0; run < depth; run += 32) {
     float chains[2] = {0, 0};
-    for (std::int64_t k = step; k < std::min(depth, step + 32); ++k) {
+    for (std::int64_t k = run; k < std::min(depth, run + 32); ++k) {
       float& chain = chains[k % 2];
       chain = std::fma(a(i, k), b(k, j), chain);
     }

@@ -128,7 +128,7 @@ void check_shift(Isa isa, Random& random, std::int64_t count, std::int64_t colum
   const float largest = kernels.shift_rows(chosen.rows, mean.data(), 1, y.view().data, y.view().stride(0), sums.data());
   float largest_truth = 0;
   for (std::int64_t d = 0; d < columns; ++d) {
-    // Terms are differences from the first row: their sum errs by theirs, and the first row is added in two steps.
+    // Terms are differences from the first row: their sum errs by theirs, and the first row is added in two parts.
     double farthest = 0, sum = 0, size = 0;
     for (std::int64_t i = 0; i < count; ++i) {
       farthest = std::max(farthest, std::abs(chosen.wide(i, d) - chosen.wide(0, d)));

@@ -52,7 +52,7 @@ constexpr Operands kOperands[] = {
     {TileA::columns, TileB::partial},  {TileA::rows, TileB::bfloat16},   {TileA::rows, TileB::float16},
     {TileA::columns, TileB::bfloat16}, {TileA::columns, TileB::float16}};
 
-// 0, an odd and an even number of steps, more than are written out at once, and some hundred.
+// 0, an odd and an even number of iterations, more than are written out at once, and some hundred.
 constexpr std::int64_t kDepths[] = {0, 1, 2, 3, 4, 5, 7, 16, 17, 131};
 
 // A chain of k multiply-adds rounds each of its terms at most k times, whether the product is rounded by itself or not:

@@ -14,7 +14,7 @@
 namespace headlight::test::training_golden_test {
 
 constexpr std::int64_t kVocabulary = 20, kPositions = 8, kTypes = 2, kClasses = 11;
-constexpr std::int64_t kWidth = 16, kHeads = 4, kFeedForward = 24, kSequences = 3, kLength = 7, kSteps = 20;
+constexpr std::int64_t kWidth = 16, kHeads = 4, kFeedForward = 24, kSequences = 3, kLength = 7, kIterations = 20;
 
 // The encoder's parameters and the head's, by ascending name.
 std::map<std::string, Parameter> by_name(Encoder& encoder, Linear& head) {
@@ -71,8 +71,8 @@ void follow(Engine& engine, GoldenNumbers& golden, std::uint64_t seed, Norm norm
   SavedState saved;
   Tensor<float, 2> hidden({kSequences * kLength, kWidth}), gradient(hidden.shape());
   Tensor<float, 2> logits({kSequences * kLength, kClasses});
-  const auto losses = golden.next<1>({kSteps});
-  for (std::int64_t step = 0; step < kSteps; ++step) {
+  const auto losses = golden.next<1>({kIterations});
+  for (std::int64_t step = 0; step < kIterations; ++step) {
     sgd.zero_gradients();
     encoder.forward(engine, input, hidden, saved, {.step = static_cast<std::uint64_t>(step)});
     head.forward(engine, hidden, logits);

@@ -5,7 +5,7 @@
 
 #include "c_ranks.h"
 
-enum { kRows = 6, kIn = 5, kOut = 3, kSteps = 4, kMoments = 4 };
+enum { kRows = 6, kIn = 5, kOut = 3, kIterations = 4, kMoments = 4 };
 
 static headlight_layer* make_layer(void) {
   headlight_error error;
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   check(headlight_mpi_adamw_create(group, &own, 1, 1, NULL, &adamw, &error) == HEADLIGHT_OK, error.message);
   const double rate = 0.01;
   const headlight_step_options options = {.struct_size = sizeof options, .learning_rate = &rate};
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kIterations; ++step) {
     headlight_step_report expected = {.struct_size = sizeof expected}, report = {.struct_size = sizeof report};
     headlight_optimizer_zero_gradients(optimizer);
     learn(one, engine, step);
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   read_weight(one, expected);
   read_weight(own, found);
   check(memcmp(expected, found, sizeof found) == 0, "weights have the bits of one process");
-  check(headlight_mpi_adamw_steps(adamw) == kSteps, "steps are counted");
+  check(headlight_mpi_adamw_steps(adamw) == kIterations, "steps are counted");
 
   /* Moments of weight and bias, first and second. */
   float whole[kMoments][kOut * kIn];

@@ -187,7 +187,7 @@ TEST(HostileShapes, GemmRefusesThem) {
   EXPECT_NE(test::refusal([&] { PackedMatrix(engine, bad); }).find("b of shape"), std::string::npos);
 }
 
-// The step from a single row to the next is taken by nobody, and may be any.
+// The stride from a single row to the next is taken by no index, and may be any.
 TEST(HostileShapes, ASingleRowHasAnyStride) {
   Engine engine({.threads = 1});
   const float one = 2;
@@ -211,7 +211,7 @@ TEST(HostileShapes, ASingleRowHasAnyStride) {
        {.transpose_b = Transpose::yes});
 }
 
-// Also where it lies between the rows of another: whether they share a byte is asked of steps that somebody takes.
+// Also where it lies between the rows of another: whether they share a byte is asked of strides that some index takes.
 TEST(HostileShapes, ASingleRowLiesBetweenOthers) {
   Engine engine({.threads = 1});
   std::array<float, 12> memory{};

@@ -27,7 +27,7 @@ std::vector<std::uint32_t> walked(const Trie& trie, std::string_view text) {
   std::vector<std::uint32_t> ids;
   Trie::Walk walk(trie);
   for (const char byte : text) {
-    if (!walk.step(byte)) break;
+    if (!walk.advance(byte)) break;
     ids.push_back(walk.token());
   }
   return ids;

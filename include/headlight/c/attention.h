@@ -45,7 +45,7 @@ typedef struct headlight_probabilities {
 typedef int32_t headlight_score_stage;
 enum { HEADLIGHT_SCORES_MASKED = 0, HEADLIGHT_SCORES_RAW = 1, HEADLIGHT_SCORES_CAPPED = 2 };
 
-// A score takes these steps, each where it is asked for:
+// What a score goes through, each where it is asked for:
 //   scale · query · key → soft cap → + bias − slope · distance → −inf where a mask hides it.
 // Several masks together mean: visible only where all allow. A row that sees nothing gives zeros and a log-sum-exp of
 // −inf, or of its sink.

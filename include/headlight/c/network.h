@@ -45,7 +45,7 @@ typedef struct headlight_encoder_network_input {
 } headlight_encoder_network_input;
 
 // What one layer shows of itself, and what is done to its heads. In an array of these all have the same struct_size,
-// which is the step from one to the next.
+// which is the distance from one to the next.
 typedef struct headlight_layer_access {
   size_t struct_size;
   int64_t layer;  // counted from 0; each at most once

@@ -8,7 +8,7 @@
 //             they are summed. Keys that a row does not see weigh +0
 // A row's bits depend neither on the rows that its tiles hold beside it nor on which operand is A, so all that computes
 // them agrees: many rows with packed keys, few rows with keys where they lie, and one. What fills rows and keys up to
-// whole steps is zeros. A hidden value that is not finite is in the way of a step: see values_exactly().
+// whole iterations is zeros. A hidden value that is not finite is in the way of an iteration: see values_exactly().
 //
 // Packed queries are rows of words. Packed keys are panels of 32, each two halves of [words][16 keys]; packed values
 // for each 16 columns [pairs of keys][16 columns]: so a tile of B is 1 KiB that lies together, and follows the one
@@ -25,24 +25,24 @@ namespace headlight::HEADLIGHT_TARGET {
 inline constexpr kernels::AttentionKernels kTileShapes = kernels::with_shapes_of_tile_registers({});
 inline constexpr std::int64_t kTileRows = kTileShapes.query_rows;
 inline constexpr std::int64_t kKeysOfTileBlock = kTileShapes.key_block;
-inline constexpr std::int64_t kKeysOfStep = kTileShapes.keys_of_step;
-inline constexpr std::int64_t kWordsOfStep = kTileShapes.words_of_step;
+inline constexpr std::int64_t kKeysAtOnce = kTileShapes.keys_at_once;
+inline constexpr std::int64_t kWordsAtOnce = kTileShapes.words_at_once;
 inline constexpr std::int64_t kTileFloats = kAmxRows * kAmxWords;  // of a tile, and words of one of B
 inline constexpr std::int64_t kSubRows = kRowSlots;                // whose softmax is one piece: see block-inl.h
-static_assert(kWordsOfStep == kAmxWords && kKeysOfStep == 2 * kAmxWords && kSubRows == kAmxRows);
+static_assert(kWordsAtOnce == kAmxWords && kKeysAtOnce == 2 * kAmxWords && kSubRows == kAmxRows);
 
 // The first float of a panel of values of `count` keys.
 HEADLIGHT_INLINE const float* tile_values(const kernels::KeyValueBlock& keys, std::int64_t column) {
-  return keys.value.words() + column * (kernels::filled_up(keys.count, kKeysOfStep) / 2);
+  return keys.value.words() + column * (kernels::filled_up(keys.count, kKeysAtOnce) / 2);
 }
 
-// The products of `steps` steps, whose tiles of B follow one another, 1 KiB each.
+// The products of `iterations` iterations, whose tiles of B follow one another, 1 KiB each.
 template <bool kLower, bool kRight>
-HEADLIGHT_INLINE void multiply_tiles(AmxOperands at, std::int64_t steps, const AmxSums& sums) {
+HEADLIGHT_INLINE void multiply_tiles(AmxOperands at, std::int64_t iterations, const AmxSums& sums) {
   write_memory();
   amx_begin<kLower, kRight>({nullptr, 0});
-  for (std::int64_t k = 0; k < steps; ++k) {
-    amx_step<kLower, kRight>(at);
+  for (std::int64_t k = 0; k < iterations; ++k) {
+    amx_iteration<kLower, kRight>(at);
     at.a += kAmxWords;
     at.left += kTileFloats;
     at.right += kTileFloats;
@@ -52,12 +52,13 @@ HEADLIGHT_INLINE void multiply_tiles(AmxOperands at, std::int64_t steps, const A
 }
 
 // The same of 1 … 32 rows, for which the registers are configured.
-HEADLIGHT_INLINE void multiply_tiles(const AmxOperands& at, std::int64_t rows, bool two_columns, std::int64_t steps,
-                                     const AmxSums& sums) {
+HEADLIGHT_INLINE void multiply_tiles(const AmxOperands& at, std::int64_t rows, bool two_columns,
+                                     std::int64_t iterations, const AmxSums& sums) {
   if (rows > kAmxRows) {
-    two_columns ? multiply_tiles<true, true>(at, steps, sums) : multiply_tiles<true, false>(at, steps, sums);
+    two_columns ? multiply_tiles<true, true>(at, iterations, sums) : multiply_tiles<true, false>(at, iterations, sums);
   } else {
-    two_columns ? multiply_tiles<false, true>(at, steps, sums) : multiply_tiles<false, false>(at, steps, sums);
+    two_columns ? multiply_tiles<false, true>(at, iterations, sums)
+                : multiply_tiles<false, false>(at, iterations, sums);
   }
 }
 
@@ -65,7 +66,7 @@ HEADLIGHT_INLINE void multiply_tiles(const AmxOperands& at, std::int64_t rows, b
 inline void tile_scores(const kernels::QueryRows& query, const float* panels, std::int64_t first, std::int64_t last,
                         float* scores, std::int64_t stride) {
   const std::int64_t words = query.head_dim;
-  for (std::int64_t j = first; j < last; j += kKeysOfStep) {
+  for (std::int64_t j = first; j < last; j += kKeysAtOnce) {
     const float* const panel = panels + j * words;
     multiply_tiles({query.data, query.stride, panel, panel + kAmxWords * words, kAmxWords}, query.count, true,
                    words / kAmxWords, {scores + j, stride});
@@ -99,31 +100,31 @@ inline kernels::AttentionBlock rows_of_block(const kernels::AttentionBlock& bloc
   return rows;
 }
 
-// Zeros around the weights of each row in the steps of [first, last), words that tiles read.
+// Zeros around the weights of each row in the iterations of [first, last), words that tiles read.
 inline void clear_unseen_weights(const kernels::AttentionBlock& block, std::int64_t first, std::int64_t last) {
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     const bool sees_any = block.seen.begin[r] < block.seen.end[r];
-    const std::int64_t begin = sees_any ? block.seen.begin[r] / kKeysOfStep * kKeysOfStep : last;
-    const std::int64_t end = sees_any ? kernels::filled_up(block.seen.end[r], kKeysOfStep) : last;
+    const std::int64_t begin = sees_any ? block.seen.begin[r] / kKeysAtOnce * kKeysAtOnce : last;
+    const std::int64_t end = sees_any ? kernels::filled_up(block.seen.end[r], kKeysAtOnce) : last;
     float* const row = block.scores + r * block.scores_stride;
-    for (std::int64_t j = first; j < begin; j += kKeysOfStep) store(zero(), row + j / 2);
-    for (std::int64_t j = end; j < last; j += kKeysOfStep) store(zero(), row + j / 2);
+    for (std::int64_t j = first; j < begin; j += kKeysAtOnce) store(zero(), row + j / 2);
+    for (std::int64_t j = end; j < last; j += kKeysAtOnce) store(zero(), row + j / 2);
   }
 }
 
-// The steps of keys that some row sees.
-struct StepRange {
+// The iterations of keys that some row sees.
+struct IterationRange {
   std::int64_t first;
   std::int64_t last;
 };
-inline StepRange steps_of(const BlockRange& range) {
+inline IterationRange iterations_of(const BlockRange& range) {
   if (range.first >= range.last) return {0, 0};
-  return {range.first / kKeysOfStep * kKeysOfStep, kernels::filled_up(range.last, kKeysOfStep)};
+  return {range.first / kKeysAtOnce * kKeysAtOnce, kernels::filled_up(range.last, kKeysAtOnce)};
 }
 
-// Scores of at most kSubRows rows become words of weights, in all steps.
+// Scores of at most kSubRows rows become words of weights, in all iterations.
 inline RowFactors weigh_tile_rows(const kernels::AttentionBlock& block, const BlockRange& range,
-                                  const StepRange& steps) {
+                                  const IterationRange& iterations) {
   BlockRows rows;
   find_maxima(block, range, nullptr, rows);
   RowFactors factors;
@@ -134,7 +135,7 @@ inline RowFactors weigh_tile_rows(const kernels::AttentionBlock& block, const Bl
     drop_block(block);
     pair_weights(block);
   }
-  clear_unseen_weights(block, steps.first, steps.last);
+  clear_unseen_weights(block, iterations.first, iterations.last);
   return factors;
 }
 
@@ -181,15 +182,15 @@ void take_value_tile(const kernels::KeyValueBlock& keys, std::int64_t j, std::in
 }
 
 // The values of each row by itself, without those that it does not see: 0 · NaN is NaN.
-inline void values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors, const StepRange& steps,
-                           AmxRegisters& registers) {
+inline void values_exactly(const kernels::AttentionBlock& block, const RowFactors& factors,
+                           const IterationRange& iterations, AmxRegisters& registers) {
   alignas(64) float tile[kTileFloats], sums[2 * kAmxWords];
   registers.configure(1);
   for (std::int64_t r = 0; r < block.query.count; ++r) {
     const float* const weights = block.scores + r * block.scores_stride;
     for (std::int64_t column = 0; column < block.keys.value_dim; column += kAmxWords) {
       _tile_zero(0);
-      for (std::int64_t j = steps.first; j < steps.last; j += kKeysOfStep) {
+      for (std::int64_t j = iterations.first; j < iterations.last; j += kKeysAtOnce) {
         take_value_tile(
             block.keys, j, column, [&](std::int64_t key) { return sees_key(block, r, key); }, tile);
         write_memory();
@@ -211,28 +212,30 @@ inline void attend_tiles(const kernels::AttentionBlock& block) noexcept {
   AmxRegisters registers;
   registers.configure(block.query.count);
   const BlockRange range = range_row_by_row(block);
-  const StepRange steps = steps_of(range);
-  tile_scores(block.query, block.keys.key.words(), steps.first, steps.last, block.scores, block.scores_stride);
+  const IterationRange iterations = iterations_of(range);
+  tile_scores(block.query, block.keys.key.words(), iterations.first, iterations.last, block.scores,
+              block.scores_stride);
 
   const std::int64_t upper = smaller(block.query.count, kSubRows);
   const kernels::AttentionBlock halves[] = {rows_of_block(block, 0, upper),
                                             rows_of_block(block, upper, block.query.count)};
   RowFactors factors[2];
   for (int h = 0; h < 2; ++h) {
-    if (halves[h].query.count > 0) factors[h] = weigh_tile_rows(halves[h], range, steps);
+    if (halves[h].query.count > 0) factors[h] = weigh_tile_rows(halves[h], range, iterations);
   }
   if (block.keys.values_not_finite) {
-    for (int h = 0; h < 2; ++h) values_exactly(halves[h], factors[h], steps, registers);
+    for (int h = 0; h < 2; ++h) values_exactly(halves[h], factors[h], iterations, registers);
     return;
   }
   alignas(64) float sums[kTileRows * 2 * kAmxWords];
   for (std::int64_t column = 0; column < block.keys.value_dim; column += 2 * kAmxWords) {
     const std::int64_t columns = smaller(2 * kAmxWords, block.keys.value_dim - column);
-    const float* const left = tile_values(block.keys, column) + steps.first / 2 * kAmxWords;
+    const float* const left = tile_values(block.keys, column) + iterations.first / 2 * kAmxWords;
     const float* const right =
-        columns > kAmxWords ? tile_values(block.keys, column + kAmxWords) + steps.first / 2 * kAmxWords : left;
-    multiply_tiles({block.scores + steps.first / 2, block.scores_stride, left, right, kAmxWords}, block.query.count,
-                   columns > kAmxWords, (steps.last - steps.first) / kKeysOfStep, {sums, 2 * kAmxWords});
+        columns > kAmxWords ? tile_values(block.keys, column + kAmxWords) + iterations.first / 2 * kAmxWords : left;
+    multiply_tiles({block.scores + iterations.first / 2, block.scores_stride, left, right, kAmxWords},
+                   block.query.count, columns > kAmxWords, (iterations.last - iterations.first) / kKeysAtOnce,
+                   {sums, 2 * kAmxWords});
     for (int h = 0; h < 2; ++h) merge_columns(halves[h], factors[h], column, columns, sums + h * 2 * kTileFloats);
   }
 }
@@ -240,19 +243,19 @@ inline void attend_tiles(const kernels::AttentionBlock& block) noexcept {
 // Of `keys` ≤ 32 packed keys, for whoever shows scores or probabilities: see probabilities-inl.h.
 struct TileScores {
   static constexpr int kRows = kTileRows;
-  static constexpr int kKeys = kKeysOfStep;
+  static constexpr int kKeys = kKeysAtOnce;
 
   static void run(const kernels::QueryRows& query, const float* panel, std::int64_t, float* scores) noexcept {
     AmxRegisters registers;
     registers.configure(query.count);
-    tile_scores(query, panel, 0, kKeysOfStep, scores, kKeys);
+    tile_scores(query, panel, 0, kKeysAtOnce, scores, kKeys);
   }
 };
 
-// Rows of pairs as they are, or times ±1 or 0, filled up to whole steps.
+// Rows of pairs as they are, or times ±1 or 0, filled up to whole iterations.
 inline void copy_tile_rows(const kernels::Operand& from, float factor, std::int64_t rows, std::int64_t columns,
                            float* to) noexcept {
-  const std::int64_t words = kernels::filled_up(columns / 2, kWordsOfStep);
+  const std::int64_t words = kernels::filled_up(columns / 2, kWordsAtOnce);
   for (std::int64_t r = 0; r < rows; ++r, to += words) {
     const auto* const ahead = from.numbers<std::uint16_t>() + (r + kPrefetchRows) * from.stride;
     for (std::int64_t d = 0; d < columns; d += PairsOfBFloat16::kOfLine) __builtin_prefetch(ahead + d);
@@ -264,9 +267,9 @@ inline void copy_tile_rows(const kernels::Operand& from, float factor, std::int6
 // pack_keys(): rows [keys][head_dim] → panels of 32 keys, filled up with zeros.
 inline void pack_key_tiles(const kernels::Operand& key, std::int64_t keys, std::int64_t head_dim,
                            float* panels) noexcept {
-  const std::int64_t words = head_dim / 2, filled = kernels::filled_up(words, kWordsOfStep);
+  const std::int64_t words = head_dim / 2, filled = kernels::filled_up(words, kWordsAtOnce);
   const auto* const numbers = key.numbers<std::uint16_t>();
-  for (std::int64_t j = 0; j < kernels::filled_up(keys, kKeysOfStep); j += kAmxWords, panels += filled * kAmxWords) {
+  for (std::int64_t j = 0; j < kernels::filled_up(keys, kKeysAtOnce); j += kAmxWords, panels += filled * kAmxWords) {
     for (std::int64_t ahead = j + kPrefetchRows; ahead < j + kPrefetchRows + kLanes; ++ahead) {
       for (std::int64_t d = 0; d < words; d += kFloatsOfLine) __builtin_prefetch(numbers + ahead * key.stride + 2 * d);
     }
@@ -284,7 +287,7 @@ inline void pack_key_tiles(const kernels::Operand& key, std::int64_t keys, std::
 inline void pack_value_tiles(const kernels::Operand& value, std::int64_t keys, std::int64_t value_dim, float* panels,
                              std::int64_t panel_stride) noexcept {
   const auto* const numbers = value.numbers<std::uint16_t>();
-  for (std::int64_t j = 0; j < kernels::filled_up(keys, kKeysOfStep); j += 2) {
+  for (std::int64_t j = 0; j < kernels::filled_up(keys, kKeysAtOnce); j += 2) {
     const auto* const from = numbers + j * value.stride;
     for (std::int64_t d = 0; d < value_dim && j < keys; d += PairsOfBFloat16::kOfLine) {
       __builtin_prefetch(from + kPrefetchRows * value.stride + d);

@@ -85,9 +85,9 @@ class TileItems {
     item.rows = &groups_[group_];
     item.is_first = is_first_ && item.rows->state.first;
     item.is_sink = is_first_ && item.rows->state.sink_only;
-    item.first = larger(keys_.first, block_first_) / kKeysOfStep * kKeysOfStep;
+    item.first = larger(keys_.first, block_first_) / kKeysAtOnce * kKeysAtOnce;
     block_first_ += kKeysOfTileBlock;
-    item.last = kernels::filled_up(smaller(keys_.last, block_first_), kKeysOfStep);
+    item.last = kernels::filled_up(smaller(keys_.last, block_first_), kKeysAtOnce);
     item.all_seen = keys_.whole_first <= item.first && item.last <= keys_.whole_last;
     item.is_last = block_first_ >= keys_.last;
     is_first_ = false;
@@ -141,32 +141,32 @@ inline void take_queries(const kernels::QueryRows& query, float* to) {
   }
 }
 
-HEADLIGHT_INLINE ScoreSteps score_steps(const TileItem& item, const float* queries, float* scores) {
+HEADLIGHT_INLINE ScoreIterations score_iterations(const TileItem& item, const float* queries, float* scores) {
   const std::int64_t words = item.rows->query.head_dim;
   return {queries, words, item.rows->keys.key.words() + item.first * words, item.keys(), {scores, kTileScoresStride}};
 }
 
-HEADLIGHT_INLINE ValueSteps value_steps(const TileItem& item, const float* weights, const TileSums& sums) {
+HEADLIGHT_INLINE ValueIterations value_iterations(const TileItem& item, const float* weights, const TileSums& sums) {
   const kernels::KeyValueBlock& keys = item.rows->keys;
   return {weights,
           kTileScoresStride,
           tile_values(keys, 0) + item.first / 2 * kAmxWords,
-          kernels::filled_up(keys.count, kKeysOfStep) / 2 * kAmxWords,
+          kernels::filled_up(keys.count, kKeysAtOnce) / 2 * kAmxWords,
           divide_up(keys.value_dim, kAmxWords),
           item.keys(),
           sums};
 }
 
 // One item's scores become weights, beside the values of the one before and the scores of the next, whose queries are
-// given. What the steps are made of is worked out here: structures that are copied right after they were written make
-// the core wait for all stores before them.
+// given. What the iterations are made of is worked out here: structures that are copied right after they were written
+// make the core wait for all stores before them.
 template <std::int64_t kKeys>
 void run_turn(const TileItem& before, const TileItem& item, const TileItem& next, const CallMemory& memory, int side,
               const float* queries, TileFactors (&factors)[2], const float* queries_ahead) {
   float* const scores = memory.scores[side];
   const int other = side ^ 1;
-  const ValueSteps values = value_steps(before, memory.scores[other], memory.sums);
-  const ScoreSteps score = score_steps(next, queries, memory.scores[other]);
+  const ValueIterations values = value_iterations(before, memory.scores[other], memory.sums);
+  const ScoreIterations score = score_iterations(next, queries, memory.scores[other]);
   if (!item.all_seen) hide_unseen(item, scores);
   const std::int64_t upper = smaller(item.rows->query.count, kSubRows);
   find_factors<kKeys>(item, 0, scores, factors[side]);
@@ -176,7 +176,7 @@ void run_turn(const TileItem& before, const TileItem& item, const TileItem& next
   if (upper < item.rows->query.count) find_factors<kKeys>(item, upper, scores, factors[side]);
   if (values.keys > 0) merge_tile_rows(before, factors[other], memory.sums);
   rows.end = item.rows->query.count;
-  rows.steps = score.count();
+  rows.iterations = score.count();
   write_memory();
   score.run(rows);
   rows.rest();
@@ -188,7 +188,7 @@ inline void clear_item(TileItem& item, const kernels::AttentionBlock* rows) {
   item.first = item.last = 0;
 }
 
-// Neither modifiers nor dropout, and all values of the steps are finite.
+// Neither modifiers nor dropout, and all values of the iterations are finite.
 inline void attend_in_turns(const kernels::AttentionBlock& block, const CallMemory& memory) {
   AmxRegisters registers;
   registers.configure(kTileRows);
@@ -200,7 +200,7 @@ inline void attend_in_turns(const kernels::AttentionBlock& block, const CallMemo
   take_queries(items[0].rows->query, memory.queries[0]);
   write_memory();
   Nothing nothing;
-  score_steps(items[0], memory.queries[0], memory.scores[0]).run(nothing);
+  score_iterations(items[0], memory.queries[0], memory.scores[0]).run(nothing);
   TileItem *before = &items[2], *item = &items[0], *next = &items[1];
   clear_item(*before, item->rows);
   for (bool is_more = true; is_more;) {
@@ -219,7 +219,7 @@ inline void attend_in_turns(const kernels::AttentionBlock& block, const CallMemo
     next = free;
     side ^= 1;
   }
-  value_steps(*before, memory.scores[side ^ 1], memory.sums).run(nothing);
+  value_iterations(*before, memory.scores[side ^ 1], memory.sums).run(nothing);
   merge_tile_rows(*before, factors[side ^ 1], memory.sums);
 }
 

@@ -18,8 +18,8 @@ namespace headlight::kernels {
   return 32 * (2 * (128 + 16) + 2 * key_words + tile_sums_stride(value_dim));
 }
 
-// Floats of a sweep's room: for two steps' sums, two tiles each, and the queries of some rows turned over, with a
-// vector behind them; and once scores are done, for two steps' values, four tiles each.
+// Floats of a sweep's room: for two iterations' sums, two tiles each, and the queries of some rows turned over, with a
+// vector behind them; and once scores are done, for two iterations' values, four tiles each.
 inline constexpr int kSweptScoreFloats = 2 * 2 * 256;
 inline constexpr int kSweptTileFloats = 2 * 4 * 256;
 [[nodiscard]] constexpr std::int64_t floats_of_tile_sweep(std::int64_t rows, std::int64_t words) noexcept {
@@ -44,8 +44,8 @@ inline constexpr int kSweptTileFloats = 2 * 4 * 256;
   of.short_rows = 16;
   of.short_keys = 64;
   of.numbers_of_word = 2;
-  of.words_of_step = 16;
-  of.keys_of_step = 32;
+  of.words_at_once = 16;
+  of.keys_at_once = 32;
   return of;
 }
 

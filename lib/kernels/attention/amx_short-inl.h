@@ -12,7 +12,7 @@ namespace headlight::HEADLIGHT_TARGET {
 
 inline constexpr int kShortTileRows = kTileShapes.short_rows;
 inline constexpr int kShortTileKeys = kTileShapes.short_keys;
-static_assert(kShortTileRows == kLanes && kShortTileKeys % kKeysOfStep == 0);
+static_assert(kShortTileRows == kLanes && kShortTileKeys % kKeysAtOnce == 0);
 
 // The first number of each word by itself, and the second.
 HEADLIGHT_INLINE Vec first_numbers_of(Vec words) { return as_float(and_int(as_int(words), broadcast_int(0xffff))); }
@@ -46,7 +46,7 @@ HEADLIGHT_INLINE Vec broadcast_word(const std::uint16_t* from) {
 }
 
 // scores[key][row] of kKeys keys from `first` on and queries as columns [words][16]. A chain waits for each of its
-// steps, so several keys' run at once.
+// iterations, so several keys' run at once.
 template <int kKeys>
 HEADLIGHT_INLINE void scores_in_vectors(const kernels::AttentionShort& head, std::int64_t first, const float* columns,
                                         float* scores) {
@@ -55,10 +55,10 @@ HEADLIGHT_INLINE void scores_in_vectors(const kernels::AttentionShort& head, std
   Vec sums[kKeys];
 #pragma GCC unroll 4
   for (int k = 0; k < kKeys; ++k) sums[k] = zero();
-  for (std::int64_t step = 0; step < head.query.head_dim; step += kAmxWords) {
-    const std::int64_t end = smaller(step + kAmxWords, head.query.head_dim);
+  for (std::int64_t begin = 0; begin < head.query.head_dim; begin += kAmxWords) {
+    const std::int64_t end = smaller(begin + kAmxWords, head.query.head_dim);
     TileChains chains[kKeys];
-    for (std::int64_t w = step; w < end; ++w) {
+    for (std::int64_t w = begin; w < end; ++w) {
       const Vec query = load(columns + w * kLanes);
 #pragma GCC unroll 4
       for (int k = 0; k < kKeys; ++k) chains[k].add(broadcast_word(rows + k * key.stride + 2 * w), query);
@@ -77,12 +77,14 @@ inline void short_scores_in_vectors(const kernels::AttentionShort& head, const f
 }
 
 // The registers for a head's scores and values: sums of keys in 0 and 1, from A in 4 and 5 and B in 6; sums of values
-// in 2, from A in 3 and B in 7. Up to a step of keys they are as large as what there is, and nothing has to be copied.
+// in 2, from A in 3 and B in 7. Up to an iteration of keys they are as large as what there is, and nothing has to be
+// copied.
 inline void configure_short(const kernels::AttentionShort& head, AmxRegisters& registers) {
   const auto size = [](std::int64_t n) { return static_cast<std::uint8_t>(smaller(n, kAmxRows)); };
-  const bool one_step = head.keys.count <= kKeysOfStep;
-  const std::uint8_t upper = size(head.keys.count), lower = one_step ? size(larger(head.keys.count - kAmxRows, 0)) : 16;
-  const std::uint8_t pairs = one_step ? size(divide_up(head.keys.count, std::int64_t{2})) : 16;
+  const bool one_iteration = head.keys.count <= kKeysAtOnce;
+  const std::uint8_t upper = size(head.keys.count),
+                     lower = one_iteration ? size(larger(head.keys.count - kAmxRows, 0)) : 16;
+  const std::uint8_t pairs = one_iteration ? size(divide_up(head.keys.count, std::int64_t{2})) : 16;
   const std::uint8_t rows = size(head.query.count), words = size(head.query.head_dim);
   const AmxRegisters::Shape none;
   registers.configure({{upper, 16},
@@ -97,20 +99,20 @@ inline void configure_short(const kernels::AttentionShort& head, AmxRegisters& r
 
 inline void short_scores_in_tiles(const kernels::AttentionShort& head, const float* columns, float* scores) {
   const kernels::Operand& key = head.keys.key;
-  const bool one_step = head.keys.count <= kKeysOfStep;
-  for (std::int64_t j = 0; j < head.keys.count; j += kKeysOfStep) {
-    const std::int64_t count = smaller(kKeysOfStep, head.keys.count - j);
+  const bool one_iteration = head.keys.count <= kKeysAtOnce;
+  for (std::int64_t j = 0; j < head.keys.count; j += kKeysAtOnce) {
+    const std::int64_t count = smaller(kKeysAtOnce, head.keys.count - j);
     LinesAhead nothing;
-    multiply_key_step({key.numbers<std::uint16_t>() + j * key.stride, key.stride, count, head.query.head_dim, columns,
-                       kLanes, kernels::filled_up(head.query.head_dim, kWordsOfStep), one_step},
-                      nothing, 0);
+    multiply_key_iteration({key.numbers<std::uint16_t>() + j * key.stride, key.stride, count, head.query.head_dim,
+                            columns, kLanes, kernels::filled_up(head.query.head_dim, kWordsAtOnce), one_iteration},
+                           nothing, 0);
     _tile_stored(0, scores + j * kLanes, 4 * kAmxWords);
     if (count > kAmxRows) _tile_stored(1, scores + (j + kAmxRows) * kLanes, 4 * kAmxWords);
   }
   write_memory();
 }
 
-// Queries as columns [words][16], filled up with zeros to whole steps.
+// Queries as columns [words][16], filled up with zeros to whole iterations.
 inline void turn_short_queries(const kernels::QueryRows& query, float* to) {
   for (std::int64_t d = 0; d < query.head_dim; d += kLanes) {
     const int count = static_cast<int>(smaller(kLanes, query.head_dim - d));
@@ -120,7 +122,7 @@ inline void turn_short_queries(const kernels::QueryRows& query, float* to) {
       turn_square<4>(query.data + d, query.stride, query.count, count, to + d * kLanes, kLanes);
     }
   }
-  for (std::int64_t d = query.head_dim; d < kernels::filled_up(query.head_dim, kWordsOfStep); ++d) {
+  for (std::int64_t d = query.head_dim; d < kernels::filled_up(query.head_dim, kWordsAtOnce); ++d) {
     store(zero(), to + d * kLanes);
   }
 }
@@ -139,7 +141,7 @@ HEADLIGHT_INLINE void end_short_row(const kernels::AttentionShort& head, std::in
   store_lanes(ended(sum, row_end(head.sum[r])), head.out + r * head.out_stride + column, count);
 }
 
-// At most sixteen pairs of keys, whose words are one step.
+// At most sixteen pairs of keys, whose words are one iteration.
 inline void short_values_in_vectors(const kernels::AttentionShort& head, const float* words) {
   const kernels::Operand& value = head.keys.value;
   const std::int64_t pairs = divide_up(head.keys.count, std::int64_t{2});
@@ -165,9 +167,9 @@ inline void short_values_in_vectors(const kernels::AttentionShort& head, const f
   }
 }
 
-// Values of a step's pairs of keys into tiles.
+// Values of an iteration's pairs of keys into tiles.
 HEADLIGHT_INLINE void take_short_values(const std::uint16_t* from, std::int64_t stride, std::int64_t columns,
-                                        std::int64_t pairs, const SeenOfStep& seen, float* tiles) {
+                                        std::int64_t pairs, const SeenOfIteration& seen, float* tiles) {
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
     if (columns == kColumnsOfPair && seen.has(2 * pair) && seen.has(2 * pair + 1)) {
       const std::uint16_t* const at = from + 2 * pair * stride;
@@ -179,25 +181,25 @@ HEADLIGHT_INLINE void take_short_values(const std::uint16_t* from, std::int64_t 
 }
 
 // Weights times values of rows [first, last), which see the keys `seen`; rows of weights are [16][16 words] for each
-// step.
+// iteration.
 inline void short_values_in_tiles(const kernels::AttentionShort& head, const float* weights, std::int64_t first,
-                                  std::int64_t last, const SeenOfStep& seen) {
+                                  std::int64_t last, const SeenOfIteration& seen) {
   const kernels::Operand& value = head.keys.value;
   alignas(64) float tiles[2 * kTileFloats], sums[kAmxRows * kColumnsOfPair];
   for (std::int64_t column = 0; column < head.keys.value_dim; column += kColumnsOfPair) {
     const std::int64_t columns = smaller(kColumnsOfPair, head.keys.value_dim - column);
-    for (std::int64_t j = 0; j < head.keys.count; j += kKeysOfStep) {
+    for (std::int64_t j = 0; j < head.keys.count; j += kKeysAtOnce) {
       const std::int64_t pairs =
-          head.keys.count <= kKeysOfStep ? divide_up(head.keys.count, std::int64_t{2}) : kAmxRows;
-      const SeenOfStep of_step{larger(seen.begin - j, 0), smaller(seen.end - j, kKeysOfStep)};
+          head.keys.count <= kKeysAtOnce ? divide_up(head.keys.count, std::int64_t{2}) : kAmxRows;
+      const SeenOfIteration of_iteration{larger(seen.begin - j, 0), smaller(seen.end - j, kKeysAtOnce)};
       const std::uint16_t* const from = value.numbers<std::uint16_t>() + j * value.stride + column;
       if (columns == kColumnsOfPair) {
-        take_short_values(from, value.stride, kColumnsOfPair, pairs, of_step, tiles);
+        take_short_values(from, value.stride, kColumnsOfPair, pairs, of_iteration, tiles);
       } else {
-        take_short_values(from, value.stride, columns, pairs, of_step, tiles);
+        take_short_values(from, value.stride, columns, pairs, of_iteration, tiles);
       }
       write_memory();
-      _tile_loadd(3, weights + j / kKeysOfStep * kTileFloats, 4 * kAmxWords);
+      _tile_loadd(3, weights + j / kKeysAtOnce * kTileFloats, 4 * kAmxWords);
       for (std::int64_t tile = 0; tile * kAmxWords < columns; ++tile) {
         float* const to = sums + tile * kAmxWords;
         if (j == 0) {
@@ -226,8 +228,8 @@ inline void short_values_in_tiles(const kernels::AttentionShort& head, const flo
 // Words of weights as rows, in that room, and all rows at once; one by one where what a row does not see may be NaN or
 // infinite.
 inline void short_values_in_tiles(const kernels::AttentionShort& head, const float* words, float* weights) {
-  for (std::int64_t j = 0; j < head.keys.count; j += kKeysOfStep) {
-    const std::int64_t pairs = divide_up(smaller(kKeysOfStep, head.keys.count - j), std::int64_t{2});
+  for (std::int64_t j = 0; j < head.keys.count; j += kKeysAtOnce) {
+    const std::int64_t pairs = divide_up(smaller(kKeysAtOnce, head.keys.count - j), std::int64_t{2});
     turn_square<kLanes>(words + j / 2 * kLanes, kLanes, pairs, kLanes, weights + j / 2 * kLanes, kLanes);
   }
   if (head.all_seen || all_typed_finite(head.keys.value, head.keys.count, head.keys.value_dim)) {
@@ -245,7 +247,7 @@ inline void attend_short_tiles(const kernels::AttentionShort& head) noexcept {
   alignas(64) float scores[kShortTileKeys * kLanes];
   AmxRegisters registers;
   const std::int64_t keys = head.keys.count;
-  const bool few = keys <= kKeysOfStep && keys * head.query.head_dim <= kFewProducts &&
+  const bool few = keys <= kKeysAtOnce && keys * head.query.head_dim <= kFewProducts &&
                    keys * head.query.count * divide_up(head.keys.value_dim, std::int64_t{kLanes}) <= kFewProducts;
   turn_short_queries(head.query, head.columns);
   if (few) {

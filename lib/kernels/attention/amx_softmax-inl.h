@@ -1,7 +1,7 @@
-// The softmax of 32 rows and one block of keys, with steps of tile registers beside it.
+// The softmax of 32 rows and one block of keys, with iterations of tile registers beside it.
 #pragma once
 
-#include "kernels/attention/amx_steps-inl.h"
+#include "kernels/attention/amx_iterations-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 
@@ -19,7 +19,7 @@ struct TileFactors {
 // At most 32 rows of a block and a part of its keys.
 struct TileItem {
   const kernels::AttentionBlock* rows;
-  std::int64_t first;  // keys [first, last) of it, whole steps
+  std::int64_t first;  // keys [first, last) of it, whole iterations
   std::int64_t last;
   bool all_seen;  // by all rows
   bool is_first;  // of these rows: nothing is in their states
@@ -96,7 +96,7 @@ HEADLIGHT_INLINE void merge_row_sum(const TileItem& item, std::int64_t r, const 
   store(sum, sums);
 }
 
-// Weights of rows, and steps of tile registers beside them: so many rows to a step that both end together.
+// Weights of rows, and iterations of tile registers beside them: so many rows to an iteration that both end together.
 template <std::int64_t kKeys>
 struct WeighRows {
   const TileItem& item;
@@ -105,7 +105,7 @@ struct WeighRows {
   const float* queries_ahead;  // of rows after these, which no prefetcher of the hardware finds
   std::int64_t row;            // next
   std::int64_t end;
-  std::int64_t steps;  // that are left
+  std::int64_t iterations;  // that are left
 
   // weigh() of a row, and part(0) … part(3) in between.
   template <class Part>
@@ -140,34 +140,34 @@ struct WeighRows {
     merge_row_sum(item, r, factors, add(even, odd));
   }
 
-  template <class Step>
-  HEADLIGHT_INLINE void beside(const Step& step) {
+  template <class Iteration>
+  HEADLIGHT_INLINE void beside(const Iteration& iteration) {
     const std::int64_t left = end - row;
-    if (left > steps) {
+    if (left > iterations) {
       weigh_row(
           row, [&](int i) __attribute__((always_inline)) {
-            if (i == 1) run_part<0>(step);
-            if (i == 3) run_part<1>(step);
+            if (i == 1) run_part<0>(iteration);
+            if (i == 3) run_part<1>(iteration);
           });
       weigh_row(
           row + 1, [&](int i) __attribute__((always_inline)) {
-            if (i == 1) run_part<2>(step);
-            if (i == 3) run_part<3>(step);
+            if (i == 1) run_part<2>(iteration);
+            if (i == 3) run_part<3>(iteration);
           });
       row += 2;
     } else if (left > 0) {
       weigh_row(
           row, [&](int i) __attribute__((always_inline)) {
-            if (i == 0) run_part<0>(step);
-            if (i == 1) run_part<1>(step);
-            if (i == 2) run_part<2>(step);
-            if (i == 3) run_part<3>(step);
+            if (i == 0) run_part<0>(iteration);
+            if (i == 1) run_part<1>(iteration);
+            if (i == 2) run_part<2>(iteration);
+            if (i == 3) run_part<3>(iteration);
           });
       ++row;
     } else {
-      Nothing{}.beside(step);
+      Nothing{}.beside(iteration);
     }
-    --steps;
+    --iterations;
   }
 
   HEADLIGHT_INLINE void rest() {

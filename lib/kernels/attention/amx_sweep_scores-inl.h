@@ -30,48 +30,48 @@ inline void turn_queries(const kernels::QueryRows& query, float* to) {
   }
 }
 
-// A step's keys against all rows of one head.
-struct KeyStep {
+// An iteration's keys against all rows of one head.
+struct KeyIteration {
   const std::uint16_t* keys;
   std::int64_t stride;
-  std::int64_t count;  // of keys, at most kKeysOfStep
+  std::int64_t count;  // of keys, at most kKeysAtOnce
   std::int64_t words;  // of a key
   const float* queries;
   std::int64_t rows;
   std::int64_t filled_words;
-  bool is_exact = false;  // the registers hold so many keys, and words where those are less than a step
+  bool is_exact = false;  // the registers hold so many keys, and words where those are less than an iteration
 };
 
-// Words [d, d + 16) of sixteen keys from the step's key `first` on, as a tile of A: in place, or where some are not
-// there, in a copy.
+// Words [d, d + 16) of sixteen keys from the iteration's key `first` on, as a tile of A: in place, or where some are
+// not there, in a copy.
 struct KeyTile {
   const void* at;
   std::int64_t bytes;
 };
-HEADLIGHT_INLINE KeyTile key_tile(const KeyStep& step, std::int64_t first, std::int64_t d, float* copy) {
-  const std::uint16_t* const at = step.keys + first * step.stride + 2 * d;
-  const bool whole_keys = step.is_exact || step.count - first >= kAmxRows;
-  const bool whole_words = d + kAmxWords <= step.words || (step.is_exact && step.words < kAmxWords);
-  if (whole_keys && whole_words) return {at, 2 * step.stride};
-  take_key_tile(at, step.stride, step.count - first, step.words - d, copy);
+HEADLIGHT_INLINE KeyTile key_tile(const KeyIteration& iteration, std::int64_t first, std::int64_t d, float* copy) {
+  const std::uint16_t* const at = iteration.keys + first * iteration.stride + 2 * d;
+  const bool whole_keys = iteration.is_exact || iteration.count - first >= kAmxRows;
+  const bool whole_words = d + kAmxWords <= iteration.words || (iteration.is_exact && iteration.words < kAmxWords);
+  if (whole_keys && whole_words) return {at, 2 * iteration.stride};
+  take_key_tile(at, iteration.stride, iteration.count - first, iteration.words - d, copy);
   return {copy, 4 * kAmxWords};
 }
 
 // C ← keys · queries, the first sixteen keys in tile 0 and the others, if there are any, in 1.
-HEADLIGHT_INLINE void multiply_key_step(const KeyStep& step, LinesAhead& ahead, std::int64_t lines) {
+HEADLIGHT_INLINE void multiply_key_iteration(const KeyIteration& iteration, LinesAhead& ahead, std::int64_t lines) {
   alignas(64) float copies[2][kTileFloats];
   _tile_zero(0);
-  if (step.count > kAmxRows) _tile_zero(1);
-  for (std::int64_t d = 0; d < step.filled_words; d += kAmxWords) {
+  if (iteration.count > kAmxRows) _tile_zero(1);
+  for (std::int64_t d = 0; d < iteration.filled_words; d += kAmxWords) {
     ahead.ask(lines / 2);
-    const KeyTile upper = key_tile(step, 0, d, copies[0]);
+    const KeyTile upper = key_tile(iteration, 0, d, copies[0]);
     write_memory();
-    _tile_loadd(6, step.queries + d * step.rows, 4 * step.rows);
+    _tile_loadd(6, iteration.queries + d * iteration.rows, 4 * iteration.rows);
     _tile_loadd(4, upper.at, upper.bytes);
     HEADLIGHT_AMX_PRODUCT(0, 4, 6);
-    if (step.count <= kAmxRows) continue;
+    if (iteration.count <= kAmxRows) continue;
     ahead.ask(lines / 2);
-    const KeyTile lower = key_tile(step, kAmxRows, d, copies[1]);
+    const KeyTile lower = key_tile(iteration, kAmxRows, d, copies[1]);
     write_memory();
     _tile_loadd(5, lower.at, lower.bytes);
     HEADLIGHT_AMX_PRODUCT(1, 5, 6);
@@ -79,7 +79,7 @@ HEADLIGHT_INLINE void multiply_key_step(const KeyStep& step, LinesAhead& ahead, 
   write_memory();
 }
 
-// Sums of a step, [keys][rows], that are to become rows of scores once the next step is under way.
+// Sums of an iteration, [keys][rows], that are to become rows of scores once the next iteration is under way.
 struct TurnedScores {
   const float* sums = nullptr;
   std::int64_t keys = 0;  // 0: none yet
@@ -100,9 +100,9 @@ struct TurnedScores {
   }
 };
 
-// Scores of all heads' rows with the keys of the steps.
-[[gnu::noinline]] inline void score_key_steps(const kernels::AttentionSweep& sweep, const StepRange& steps,
-                                              AmxRegisters& registers) {
+// Scores of all heads' rows with the keys of the iterations.
+[[gnu::noinline]] inline void score_key_iterations(const kernels::AttentionSweep& sweep,
+                                                   const IterationRange& iterations, AmxRegisters& registers) {
   const kernels::AttentionBlock& block = sweep.block;
   const std::int64_t rows = block.query.count, words = block.query.head_dim;
   const auto narrow = static_cast<std::uint8_t>(rows);
@@ -116,17 +116,18 @@ struct TurnedScores {
     write_memory();
   }
   const SweptRows keys(sweep, keys_of<PairsOfBFloat16>(sweep), block.keys.head_dim);
-  const std::int64_t lines = divide_up(keys.lines_of_step(), words / kAmxWords);
+  const std::int64_t lines = divide_up(keys.lines_at_once(), words / kAmxWords);
   TurnedScores last;
   int in_turn = 0;
-  for (std::int64_t j = steps.first; j < steps.last; j += kKeysOfStep) {
+  for (std::int64_t j = iterations.first; j < iterations.last; j += kKeysAtOnce) {
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       const float* const queries =
           rows > 1 ? columns + head * rows * words : block.query.data + head * sweep.query_head_stride;
       LinesAhead ahead = keys.ahead_of(j, head);
-      const std::int64_t count = smaller(kKeysOfStep, block.keys.count - j);
-      multiply_key_step({keys.rows.at(j, head), keys.rows.stride, count, block.keys.head_dim / 2, queries, rows, words},
-                        ahead, lines);
+      const std::int64_t count = smaller(kKeysAtOnce, block.keys.count - j);
+      multiply_key_iteration(
+          {keys.rows.at(j, head), keys.rows.stride, count, block.keys.head_dim / 2, queries, rows, words}, ahead,
+          lines);
       float* const scores = block.scores + head * rows * block.scores_stride + j;
       if (rows == 1) {
         _tile_stored(0, scores, sizeof(float));

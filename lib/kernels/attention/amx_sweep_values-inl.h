@@ -1,5 +1,5 @@
-// Values of several heads where they lie, times the weights of a few rows. Values must lie by pairs of keys: a step's
-// are interleaved on their way into a small buffer, while the tiles of the step before are multiplied.
+// Values of several heads where they lie, times the weights of a few rows. Values must lie by pairs of keys: a
+// iteration's are interleaved on their way into a small buffer, while the tiles of the iteration before are multiplied.
 #pragma once
 
 #include "kernels/attention/amx_swept_rows-inl.h"
@@ -11,8 +11,8 @@ inline constexpr std::int64_t kSweptColumns = 4 * kAmxWords;
 static_assert(kernels::kSweptTileFloats == 2 * 4 * kTileFloats && kernels::kSweptScoreFloats == 2 * 2 * kTileFloats);
 inline constexpr std::int64_t kColumnsOfPair = 2 * kAmxWords;  // of two tiles, which a vector of values holds
 
-// Keys of a step, counted from its first, that are there and seen by the rows in work.
-struct SeenOfStep {
+// Keys of an iteration, counted from its first, that are there and seen by the rows in work.
+struct SeenOfIteration {
   std::int64_t begin;
   std::int64_t end;
   [[nodiscard]] bool has(std::int64_t key) const { return begin <= key && key < end; }
@@ -36,7 +36,7 @@ HEADLIGHT_INLINE void take_whole_pair(const std::uint16_t* from, std::int64_t st
 }
 // Of any. A call: inlined, it would be most of the sweep's code.
 [[gnu::noinline]] inline void take_pair(const std::uint16_t* from, std::int64_t stride, std::int64_t columns,
-                                        const SeenOfStep& seen, std::int64_t pair, float* tiles) {
+                                        const SeenOfIteration& seen, std::int64_t pair, float* tiles) {
   const bool first = seen.has(2 * pair), second = seen.has(2 * pair + 1);
   const std::uint16_t* const at = from + 2 * pair * stride;
   float* to = tiles + pair * kAmxWords;
@@ -52,8 +52,8 @@ HEADLIGHT_INLINE void take_whole_pair(const std::uint16_t* from, std::int64_t st
   }
 }
 
-// Weights of a step times its values, some columns of a head.
-struct ValueStep {
+// Weights of an iteration times its values, some columns of a head.
+struct ValueIteration {
   const float* weights = nullptr;  // null: none yet
   std::int64_t weights_stride = 0;
   const float* tiles = nullptr;
@@ -101,10 +101,10 @@ struct ValueStep {
   }
 };
 
-// Values of a step into tiles while the tiles of the step before are multiplied: take(pair) of all pairs.
+// Values of an iteration into tiles while the tiles of the iteration before are multiplied: take(pair) of all pairs.
 template <class Take>
-HEADLIGHT_INLINE void take_value_step(const ValueStep& before, LinesAhead& ahead, std::int64_t lines,
-                                      const Take& take) {
+HEADLIGHT_INLINE void take_value_iteration(const ValueIteration& before, LinesAhead& ahead, std::int64_t lines,
+                                           const Take& take) {
   const auto take_four = [&](std::int64_t pair) __attribute__((always_inline)) {
 #pragma GCC unroll 4
     for (std::int64_t end = pair + 4; pair < end; ++pair) {
@@ -131,30 +131,30 @@ inline void configure_values(std::int64_t rows, AmxRegisters& registers) {
 // One sweep over the values of all heads.
 class ValueSweep {
  public:
-  ValueSweep(const kernels::AttentionSweep& sweep, const StepRange& steps, AmxRegisters& registers)
+  ValueSweep(const kernels::AttentionSweep& sweep, const IterationRange& iterations, AmxRegisters& registers)
       : sweep_(sweep),
         block_(sweep.block),
-        steps_(steps),
+        iterations_(iterations),
         registers_(registers),
         values_(sweep, values_of<PairsOfBFloat16>(sweep), sweep.block.keys.value_dim),
-        lines_of_pair_(divide_up(values_.lines_of_step() / divide_up(values_.columns, kSweptColumns), kAmxWords)) {}
+        lines_of_pair_(divide_up(values_.lines_at_once() / divide_up(values_.columns, kSweptColumns), kAmxWords)) {}
 
   void run() {
     for (std::int64_t head = 0; head < sweep_.heads; ++head) clear_sums_of(head);
     configure_values(block_.query.count, registers_);
-    for (std::int64_t j = steps_.first; j < steps_.last; j += kKeysOfStep) {
-      const bool all_there = j + kKeysOfStep <= block_.keys.count;
-      const SeenOfStep seen = seen_by(0, j);
+    for (std::int64_t j = iterations_.first; j < iterations_.last; j += kKeysAtOnce) {
+      const bool all_there = j + kKeysAtOnce <= block_.keys.count;
+      const SeenOfIteration seen = seen_by(0, j);
       bool same = true;
       for (std::int64_t r = 1; r < block_.query.count && !block_.seen.same_for_all; ++r) {
-        const SeenOfStep of_row = seen_by(r, j);
+        const SeenOfIteration of_row = seen_by(r, j);
         same = same && of_row.begin == seen.begin && of_row.end == seen.end;
       }
       if (!same) {
         each_row_by_itself(j);
       } else if (seen.begin == seen.end) {
         continue;
-      } else if (all_there && seen.begin <= 0 && seen.end >= kKeysOfStep) {
+      } else if (all_there && seen.begin <= 0 && seen.end >= kKeysAtOnce) {
         all_rows<true>(j, seen);
       } else {
         all_rows<false>(j, seen);
@@ -172,15 +172,15 @@ class ValueSweep {
     }
   }
 
-  // Clamped to the step, so that rows that see all of it, or nothing, are alike.
-  [[nodiscard]] SeenOfStep seen_by(std::int64_t r, std::int64_t j) const {
+  // Clamped to the iteration, so that rows that see all of it, or nothing, are alike.
+  [[nodiscard]] SeenOfIteration seen_by(std::int64_t r, std::int64_t j) const {
     const std::int64_t begin = larger(block_.seen.begin[r] - j, 0);
-    const std::int64_t end = smaller(block_.seen.end[r] - j, kKeysOfStep);
-    return begin < end ? SeenOfStep{begin, end} : SeenOfStep{0, 0};
+    const std::int64_t end = smaller(block_.seen.end[r] - j, kKeysAtOnce);
+    return begin < end ? SeenOfIteration{begin, end} : SeenOfIteration{0, 0};
   }
 
   template <bool kWhole>
-  void all_rows(std::int64_t j, const SeenOfStep& seen) {
+  void all_rows(std::int64_t j, const SeenOfIteration& seen) {
     for (std::int64_t head = 0; head < sweep_.heads; ++head) {
       LinesAhead ahead = values_.ahead_of(j, head);
       for (std::int64_t column = 0; column < values_.columns; column += kSweptColumns) {
@@ -189,7 +189,7 @@ class ValueSweep {
     }
   }
 
-  // Rows that see different keys of a step: what one of them does not see must not reach its sum.
+  // Rows that see different keys of an iteration: what one of them does not see must not reach its sum.
   void each_row_by_itself(std::int64_t j) {
     before_.run_all();
     before_ = {};
@@ -197,7 +197,7 @@ class ValueSweep {
     LinesAhead nothing;
     for (std::int64_t head = 0; head < sweep_.heads; ++head) {
       for (std::int64_t r = 0; r < block_.query.count; ++r) {
-        const SeenOfStep seen = seen_by(r, j);
+        const SeenOfIteration seen = seen_by(r, j);
         if (seen.begin == seen.end) continue;
         for (std::int64_t column = 0; column < values_.columns; column += kSweptColumns) {
           take<false>(j, head, column, r, seen, nothing);
@@ -212,19 +212,19 @@ class ValueSweep {
   // The columns from `column` on, for row r and those behind it that the registers are configured for.
   template <bool kWhole>
   HEADLIGHT_INLINE void take(std::int64_t j, std::int64_t head, std::int64_t column, std::int64_t r,
-                             const SeenOfStep& seen, LinesAhead& ahead) {
+                             const SeenOfIteration& seen, LinesAhead& ahead) {
     const std::uint16_t* const from = values_.rows.at(j, head) + column;
     float* const tiles = sweep_.tile_room + in_turn_ * 4 * kTileFloats;
     const std::int64_t columns = smaller(kSweptColumns, values_.columns - column);
     const std::int64_t stride = values_.rows.stride;
     if (kWhole && columns == kSweptColumns) {
-      take_value_step(
+      take_value_iteration(
           before_, ahead, lines_of_pair_, [&](std::int64_t pair) __attribute__((always_inline)) {
             take_whole_pair(from, stride, pair, tiles);
           });
     } else {
-      take_value_step(before_, ahead, lines_of_pair_,
-                      [&](std::int64_t pair) { take_pair(from, stride, columns, seen, pair, tiles); });
+      take_value_iteration(before_, ahead, lines_of_pair_,
+                           [&](std::int64_t pair) { take_pair(from, stride, columns, seen, pair, tiles); });
     }
     before_ = {block_.scores + (head * block_.query.count + r) * block_.scores_stride + j / 2,
                block_.scores_stride,
@@ -237,11 +237,11 @@ class ValueSweep {
 
   const kernels::AttentionSweep& sweep_;
   const kernels::AttentionBlock& block_;
-  StepRange steps_;
+  IterationRange iterations_;
   AmxRegisters& registers_;
   SweptRows values_;
   std::int64_t lines_of_pair_;
-  ValueStep before_;
+  ValueIteration before_;
   int in_turn_ = 0;
 };
 

@@ -30,7 +30,7 @@ struct LinesAhead {
   static constexpr std::int64_t kBytesOfLine = kFloatsOfLine * static_cast<std::int64_t>(sizeof(float));
 };
 
-// Keys or values of all heads, a step of each head after another.
+// Keys or values of all heads, an iteration of each head after another.
 struct SweptRows {
   SweepHalf<PairsOfBFloat16> rows;
   std::int64_t heads;
@@ -44,18 +44,18 @@ struct SweptRows {
         asks(sweep.from_far_memory || (sweep.from_memory && in_one_piece())) {}
 
   [[nodiscard]] bool in_one_piece() const { return rows.stride <= columns; }
-  [[nodiscard]] std::int64_t lines_of_step() const {
-    return kKeysOfStep * divide_up(columns, static_cast<std::int64_t>(PairsOfBFloat16::kOfLine));
+  [[nodiscard]] std::int64_t lines_at_once() const {
+    return kKeysAtOnce * divide_up(columns, static_cast<std::int64_t>(PairsOfBFloat16::kOfLine));
   }
-  // What to ask for beside keys [j, j + kKeysOfStep): the same keys of the next head, where those lie between its own.
+  // What to ask for beside keys [j, j + kKeysAtOnce): the same keys of the next head, where those lie between its own.
   [[nodiscard]] LinesAhead ahead_of(std::int64_t j, std::int64_t head) const {
     if (!asks) return {};
     constexpr std::int64_t kBytes = sizeof(std::uint16_t);
     if (in_one_piece()) {
       const auto* const here = reinterpret_cast<const char*>(rows.at(j, head));
-      return {here + kBytesAhead, 0, kKeysOfStep * rows.stride * kBytes};
+      return {here + kBytesAhead, 0, kKeysAtOnce * rows.stride * kBytes};
     }
-    const auto* const next = head + 1 < heads ? rows.at(j, head + 1) : rows.at(j + kKeysOfStep, 0);
+    const auto* const next = head + 1 < heads ? rows.at(j, head + 1) : rows.at(j + kKeysAtOnce, 0);
     return {reinterpret_cast<const char*>(next), rows.stride * kBytes, columns * kBytes};
   }
 };

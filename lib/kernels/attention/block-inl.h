@@ -119,7 +119,7 @@ inline void find_maxima(const kernels::AttentionBlock& block, const BlockRange& 
   }
 }
 
-// The panel of values that begins with `column`: those of step j, one key or two, at j · stride.
+// The panel of values that begins with `column`: those of iteration j, one key or two, at j · stride.
 template <class Numbers>
 struct ValuePanel {
   const typename Numbers::Storage* data;
@@ -132,8 +132,8 @@ HEADLIGHT_INLINE ValuePanel<Numbers> value_panel(const kernels::KeyValueBlock& k
   return {data + column * divide_up(keys.count, kKeys), smaller(kValuePanel, round_up(keys.value_dim, kLanes))};
 }
 
-// The keys that all of the rows r … r + rows − 1 see, in whole steps of kKeys, or where there are none an empty range
-// behind all that any of them sees.
+// The keys that all of the rows r … r + rows − 1 see, in whole iterations of kKeys, or where there are none an empty
+// range behind all that any of them sees.
 struct CommonKeys {
   std::int64_t from;
   std::int64_t to;
@@ -143,7 +143,7 @@ template <int kKeys>
 HEADLIGHT_INLINE CommonKeys common_keys(const kernels::AttentionBlock& block, std::int64_t r, std::int64_t rows) {
   const kernels::SeenKeys& seen = block.seen;
   CommonKeys keys{seen.begin[r], seen.end[r], seen.same_for_all};
-  // The last step of an odd number of keys is whole: what stands for the next key are zeros, and so is its weight.
+  // The last iteration of an odd number of keys is whole: what stands for the next key are zeros, and so is its weight.
   if (kKeys > 1 && keys.same_for_all && keys.to == block.keys.count) keys.to = round_up(keys.to, kKeys);
   if (seen.same_for_all && (kKeys == 1 || (keys.from % kKeys == 0 && keys.to % kKeys == 0))) return keys;
   keys.same_for_all = false;

@@ -74,7 +74,7 @@ struct DropoutPlace {
   std::uint32_t row;   // within its sequence
   std::uint32_t head;  // sample · query heads + head
 };
-struct DropoutSteps {
+struct BlockDropout {
   const AttentionDropout* numbers;  // null: none
   const DropoutPlace* places;       // one for each row
   std::int64_t first_key;           // of the block, within its sequence
@@ -131,7 +131,7 @@ struct AttentionBlock {
   KeyValueBlock keys;
   SeenKeys seen;
   ScoreModifiers modifiers;
-  DropoutSteps dropout;
+  BlockDropout dropout;
   // Room for the scores, [query_rows][key_block].
   float* scores;
   std::int64_t scores_stride;
@@ -214,9 +214,9 @@ struct ScoreTile {
   float* const* rows;  // where each row's `keys` scores go
 };
 
-// n filled up to whole steps, whose size is a power of two. (A division would show in the smallest calls.)
-[[nodiscard]] constexpr std::int64_t filled_up(std::int64_t n, int step) noexcept {
-  return (n + step - 1) & -static_cast<std::int64_t>(step);
+// n filled up to a multiple of `of`, a power of two. (A division would show in the smallest calls.)
+[[nodiscard]] constexpr std::int64_t filled_up(std::int64_t n, int of) noexcept {
+  return (n + of - 1) & -static_cast<std::int64_t>(of);
 }
 
 struct AttentionKernels {
@@ -246,8 +246,8 @@ struct AttentionKernels {
   int numbers_of_word;
   // Rows of queries and of packed keys are filled with zeros to whole multiples of so many words, and packed keys and
   // values to so many keys: what a tile register takes at once. Else 1.
-  int words_of_step;
-  int keys_of_step;
+  int words_at_once;
+  int keys_at_once;
 
   void (*attend_block)(const AttentionBlock& block) noexcept;
   void (*attend_sweep)(const AttentionSweep& sweep) noexcept;

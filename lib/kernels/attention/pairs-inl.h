@@ -62,8 +62,8 @@ inline void pair_weights(const kernels::AttentionBlock& block) {
   }
 }
 
-// Values of two keys where they lie, from the step that begins with `at`; a key that is not there, or that nobody may
-// read, has zeros.
+// Values of two keys where they lie, from the iteration that begins with `at`; a key that is not there, or that nobody
+// may read, has zeros.
 template <bool kPartial, int kVectors>
 HEADLIGHT_INLINE void load_value_pairs(const std::uint16_t* at, std::int64_t stride, int lanes, bool first, bool second,
                                        Vec (&to)[kVectors]) {
@@ -86,7 +86,7 @@ struct ValueRowPairs {
   std::intptr_t ahead;
   int lanes;
 
-  static constexpr int kSteps = 1;
+  static constexpr int kIterations = 1;
 
   template <int kRows, int kVectors>
   HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int) {
@@ -115,7 +115,7 @@ struct SweepValues<PairsOfBFloat16> {
   using Tile = RegisterTile<TileRows, Memory<kPartial>, GoOn>;
 };
 
-// One row's step with one key alone.
+// One row's iteration with one key alone.
 inline void add_half_pair(float weights, const std::uint16_t* at, std::int64_t stride, bool first, bool second,
                           std::int64_t value_dim, float* sums) {
   const Vec weight = broadcast(weights);

@@ -16,9 +16,9 @@ struct StoreScores {
   template <class A, class B, int kRows, int kVectors>
   HEADLIGHT_INLINE void end(const A&, const B&, const Vec (&sums)[kRows][kVectors]) const {
     float* row = scores;
-    const std::int64_t step = stride;
+    const std::int64_t row_stride = stride;
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r, row += step) {
+    for (int r = 0; r < kRows; ++r, row += row_stride) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) store(sums[r][v], row + v * kLanes);
     }

@@ -35,7 +35,7 @@ HEADLIGHT_INLINE void turn_rows(const float* from, std::int64_t stride, std::int
   }
 }
 
-// Keys that are scored at once: chains enough to hide how long one step takes, sums few enough for the registers.
+// Keys that are scored at once: chains enough to hide how long one iteration takes, sums few enough for the registers.
 template <int kVectors>
 inline constexpr int kScoredKeys = kLanes == 1     ? 2
                                    : kVectors == 1 ? larger(kLanes, 8)
@@ -97,15 +97,15 @@ HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t width
   return max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3]));
 }
 
-// Σ_j weights[j][r] over the keys kFirst, kFirst + kStep …, in the order of weigh() and sum_of_lanes(): of each lane
+// Σ_j weights[j][r] over the keys kFirst, kFirst + kStride …, in the order of weigh() and sum_of_lanes(): of each lane
 // even and odd vectors of keys apart, then the lanes by halves. What lies behind the last key would be zeros, and is
 // left out.
-template <int kFirst = 0, int kStep = 1>
+template <int kFirst = 0, int kStride = 1>
 HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t width, std::int64_t keys) {
-  if constexpr (kStep < kLanes) {
-    const Vec sum = sum_of_columns<kFirst, 2 * kStep>(weights, width, keys);
-    if (kFirst + kStep >= keys) return sum;
-    return add(sum, sum_of_columns<kFirst + kStep, 2 * kStep>(weights, width, keys));
+  if constexpr (kStride < kLanes) {
+    const Vec sum = sum_of_columns<kFirst, 2 * kStride>(weights, width, keys);
+    if (kFirst + kStride >= keys) return sum;
+    return add(sum, sum_of_columns<kFirst + kStride, 2 * kStride>(weights, width, keys));
   } else {
     Vec even = load(weights + kFirst * width);
     if (kFirst + kLanes >= keys) return even;

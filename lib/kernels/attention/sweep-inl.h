@@ -82,9 +82,9 @@ template <class Numbers>
 HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
                                  SweepScores<Numbers>& tile) {
   constexpr int kMost = kSweptRows<Numbers>;
-  constexpr int kStep = SweepScores<Numbers>::kStep;
+  constexpr int kSquareColumns = SweepScores<Numbers>::kSquareColumns;
   const kernels::AttentionBlock& block = sweep.block;
-  tile.whole_columns = tile.keys == kLanes ? tile.head_dim / kStep * kStep : 0;
+  tile.whole_columns = tile.keys == kLanes ? tile.head_dim / kSquareColumns * kSquareColumns : 0;
   for (std::int64_t r = 0; r < block.query.count; r += kMost) {
     tile.query.at = block.query.data + head * sweep.query_head_stride + r * block.query.stride;
     tile.scores = block.scores + (head * block.query.count + r) * block.scores_stride + at;
@@ -207,9 +207,9 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
       block.query.count <= kValueRows && row_floats <= sweep_vectors(block.query.count) * kLanes;
   const bool many_keys = row_floats <= kLongRow || values.in_one_piece(block.keys.value_dim);
   const std::int64_t of_more_sums = many_keys ? kValueKeys : kSweepKeys;
-  const std::int64_t step = sums_in_registers && !sweep.follows_memory ? block.keys.count : of_more_sums;
-  for (std::int64_t j = first; j < range.last; j += step) {
-    const std::int64_t last = smaller(j + step, range.last);
+  const std::int64_t at_once = sums_in_registers && !sweep.follows_memory ? block.keys.count : of_more_sums;
+  for (std::int64_t j = first; j < range.last; j += at_once) {
+    const std::int64_t last = smaller(j + at_once, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
       sweep_values_of_keys<Numbers>(block, block.scores + head * block.query.count * block.scores_stride,
                                     values.at(0, head), block.keys.value.scales + head * sweep.value_scale_head_stride,

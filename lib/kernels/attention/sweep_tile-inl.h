@@ -24,8 +24,8 @@ HEADLIGHT_INLINE void ask_for(const typename Numbers::Storage* row, std::int64_t
   for (std::int64_t at = 0; at < count; at += Numbers::kOfLine) __builtin_prefetch(row + at);
 }
 
-// Scores of a few rows and at most kLanes keys, one vector, turned in registers. No RegisterTile: what a step needs
-// lies in the square of as many steps, of which the last may be smaller.
+// Scores of a few rows and at most kLanes keys, one vector, turned in registers. No RegisterTile: what an iteration
+// needs lies in the square of as many iterations, of which the last may be smaller.
 template <class Numbers>
 struct SweepScores {
   using Storage = typename Numbers::Storage;
@@ -44,7 +44,7 @@ struct SweepScores {
   std::int64_t further;  // from there to the keys after those, where they come from far; else 0
   bool second_level_alone;
 
-  static constexpr int kStep = Numbers::kOfWord * kLanes;  // columns of a square, or of two that lie in one
+  static constexpr int kSquareColumns = Numbers::kOfWord * kLanes;  // columns of a square, or of two that lie in one
 
   template <int kRows, int kVectors>
   static void run(const SweepScores& tile) noexcept;
@@ -68,7 +68,7 @@ HEADLIGHT_INLINE void add_words(const TileRows& query, std::int64_t d, const Vec
       const Vec numbers = scaled_by<Numbers>(words[i], scales);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        sums[r] = step_product<Numbers>(broadcast(query.at[r * query.stride + d + i]), numbers, sums[r]);
+        sums[r] = add_product<Numbers>(broadcast(query.at[r * query.stride + d + i]), numbers, sums[r]);
       }
     }
   } else {
@@ -103,7 +103,7 @@ template <class Numbers>
       if (i >= dims) continue;
       square[i] = scaled_by<Numbers>(square[i], scales);
 #pragma GCC unroll 2
-      for (int r = 0; r < 2; ++r) sums[r] = step_product<Numbers>(broadcast(queries[r][d + i]), square[i], sums[r]);
+      for (int r = 0; r < 2; ++r) sums[r] = add_product<Numbers>(broadcast(queries[r][d + i]), square[i], sums[r]);
     }
     for (std::int64_t r = 2; r < tile.rows; ++r) {
       const float* const query = tile.query.at + r * tile.query.stride + d;
@@ -111,7 +111,7 @@ template <class Numbers>
       Vec sum = load(to);
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i) {
-        if (i < dims) sum = step_product<Numbers>(broadcast(query[i]), square[i], sum);
+        if (i < dims) sum = add_product<Numbers>(broadcast(query[i]), square[i], sum);
       }
       store(sum, to);
     }
@@ -130,9 +130,10 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
   Vec sums[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r] = zero();
-  // Each step visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the steps. A
-  // core waits for few lines at a time: floats, whose rows have the most lines, are asked for in two places of each
-  // step where it is long. Pointers that go on by themselves, and not load_turned(), which is slower on AVX2.
+  // Each iteration visits kLanes rows of memory; the next ones are asked for row by row, evenly spread over the
+  // iterations. A core waits for few lines at a time: floats, whose rows have the most lines, are asked for in two
+  // places of each iteration where it is long. Pointers that go on by themselves, and not load_turned(), which is
+  // slower on AVX2.
   const Storage* next = tile.next;
   const std::int64_t further = tile.further;
   // Not of 16 bits that are widened: one thing more to keep in registers, and heads apart became slower.
@@ -152,15 +153,15 @@ void SweepScores<Numbers>::run(const SweepScores& tile) noexcept {
       next += key_stride;
     }
   };
-  for (std::int64_t d = 0; d + kStep <= head_dim; d += kStep) {
+  for (std::int64_t d = 0; d + kSquareColumns <= head_dim; d += kSquareColumns) {
     Vec words[kLanes];
 #pragma GCC unroll 16
     for (int j = 0; j < kLanes; ++j) words[j] = load_words<Numbers>(row(j));
 #pragma GCC unroll 6
-    for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kStep;
-    ask_until(d + kStep / kPlaces);
+    for (int p = 0; p < kPointers; ++p) rows[p] += Numbers::kOfColumn * kSquareColumns;
+    ask_until(d + kSquareColumns / kPlaces);
     transpose(words);
-    if constexpr (kPlaces == 2) ask_until(d + kStep);
+    if constexpr (kPlaces == 2) ask_until(d + kSquareColumns);
     add_words<Numbers>(query, d, words, scales, sums);
   }
 #pragma GCC unroll 16
@@ -198,8 +199,8 @@ struct ScaledMemory : TileMemory<kPartial, true, Numbers> {
   std::int64_t scale_stride;
 
   template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
-    TileMemory<kPartial, true, Numbers>::template load<kRows>(to, step);
+  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int iteration) {
+    TileMemory<kPartial, true, Numbers>::template load<kRows>(to, iteration);
     const Vec scale = broadcast(*scales);
     scales += scale_stride;
 #pragma GCC unroll 8
@@ -266,7 +267,8 @@ void sweep_value_columns(typename SweepValues<Numbers>::template Tile<false> til
 }
 
 // Of the keys [first, last), tile of rows by tile: together(r, rows, from, to) for those that all of its rows see, in
-// whole steps of kKeys, and alone(r, from, to) for what row r sees before and after them, in ascending order of keys.
+// whole iterations of kKeys, and alone(r, from, to) for what row r sees before and after them, in ascending order of
+// keys.
 template <int kKeys, class Alone, class Together>
 HEADLIGHT_INLINE void for_seen_keys(const kernels::AttentionBlock& block, std::int64_t first, std::int64_t last,
                                     const Alone& alone, const Together& together) {

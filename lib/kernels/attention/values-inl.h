@@ -44,16 +44,16 @@ HEADLIGHT_INLINE std::int32_t seen_halves(bool first, bool second) {
 
 // out[r] ← kept[r] · keep[r] + share[r] · Σ_j weights[r][j] · value[j], or with `first` the sum alone, over the keys
 // j = seen_begin[r] … seen_end[r] − 1, in one ascending chain of fused multiply-adds from +0. Those that all rows see
-// are the tile's steps, keys `from` … `to` − 1; what only some see goes into the sums of their rows before and after.
-// So a key that a row does not see never reaches its chain: 0 · NaN is NaN. kKeys = 2: a step is two keys' words;
-// `from` and `to` are even; of a pair that a row sees half of, the other value is put to 0, as its weight is.
+// are the tile's iterations, keys `from` … `to` − 1; what only some see goes into the sums of their rows before and
+// after. So a key that a row does not see never reaches its chain: 0 · NaN is NaN. kKeys = 2: an iteration is two keys'
+// words; `from` and `to` are even; of a pair that a row sees half of, the other value is put to 0, as its weight is.
 template <int kKeys = 1>
 struct MergeValues {
   const std::int32_t* seen_begin;
   const std::int32_t* seen_end;
   std::int64_t from;
   std::int64_t to;
-  bool same_keys;  // every row sees the tile's steps and nothing else
+  bool same_keys;  // every row sees the tile's iterations and nothing else
   bool first;
   KeptValues kept;
   float* out;
@@ -82,7 +82,7 @@ struct MergeValues {
       }
       const Vec weight = broadcast(a.at[r * a.stride + k]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[v] = step_product<B>(weight, value[v], sums[v]);
+      for (int v = 0; v < kVectors; ++v) sums[v] = add_product<B>(weight, value[v], sums[v]);
     }
   }
 

@@ -8,8 +8,8 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Where the words of a step go.
-struct StepWords {
+// Where the words of an iteration go.
+struct IterationWords {
   float* weights;
   float* gradients;
   std::int64_t row_words;
@@ -17,22 +17,22 @@ struct StepWords {
 };
 
 // Score gradients of keys 2n and 2n + 1, as words of rows.
-HEADLIGHT_INLINE void put_gradients(const StepWords& to, std::int64_t n, Vec first, Vec second) {
+HEADLIGHT_INLINE void put_gradients(const IterationWords& to, std::int64_t n, Vec first, Vec second) {
   float* const gradients = to.gradients + 2 * n * to.row_words;
   store(first, gradients);
   store(second, gradients + to.row_words);
   store(interleave_lower_bf16(first, second), to.pairs + n * kAmxWords);
   store(interleave_upper_bf16(first, second), to.pairs + kTileWords + n * kAmxWords);
 }
-// Both products of the rows from r on, kStep of them, and the keys of [first, last), whole steps.
+// Both products of the rows from r on, kAtOnce of them, and the keys of [first, last), whole iterations.
 inline void products_of_rows(const kernels::BackwardTile& tile, std::int64_t r, const TileKeys& keys,
                              const WeightRows& to) {
   const std::int64_t head_words = words_of(tile.head_dim), value_words = words_of(tile.value_dim);
   const auto multiply = [&](const float* rows, const float* panels, std::int64_t words, float* sums) {
-    for (std::int64_t j = keys.first; j < keys.last; j += kStep) {
-      multiply_steps<true, false>({rows + r * words, words, kAmxRows * words, kAmxWords},
-                                  {panels + j * words, kAmxRows * words, kTileWords}, words / kAmxWords, sums + j,
-                                  tile.stride);
+    for (std::int64_t j = keys.first; j < keys.last; j += kAtOnce) {
+      multiply_iterations<true, false>({rows + r * words, words, kAmxRows * words, kAmxWords},
+                                       {panels + j * words, kAmxRows * words, kTileWords}, words / kAmxWords, sums + j,
+                                       tile.stride);
     }
   };
   multiply(tile.query, tile.key_panels, head_words, to.weights);
@@ -42,14 +42,14 @@ inline void products_of_rows(const kernels::BackwardTile& tile, std::int64_t r, 
 // The same from keys as rows.
 inline void turned_products_of_rows(const kernels::BackwardTile& tile, std::int64_t r, const TileKeys& keys,
                                     const WeightRows& to) {
-  for (std::int64_t j = keys.first; j < keys.last; j += kStep) {
-    products_of_step(tile, j, r, tile.room);
-    for (std::int64_t at = 0; at < 2 * kStepSums; at += 2 * kTileWords) {
-      float* const into = (at < kStepSums ? to.weights : to.gradients) + j + at / kStep % kStep;
-      for (std::int64_t n = 0; n < kStep; n += kLanes) {
+  for (std::int64_t j = keys.first; j < keys.last; j += kAtOnce) {
+    products_of_iteration(tile, j, r, tile.room);
+    for (std::int64_t at = 0; at < 2 * kSumsAtOnce; at += 2 * kTileWords) {
+      float* const into = (at < kSumsAtOnce ? to.weights : to.gradients) + j + at / kAtOnce % kAtOnce;
+      for (std::int64_t n = 0; n < kAtOnce; n += kLanes) {
         Vec square[kLanes];
 #pragma GCC unroll 16
-        for (int i = 0; i < kLanes; ++i) square[i] = load(tile.room + at + n + i * kStep);
+        for (int i = 0; i < kLanes; ++i) square[i] = load(tile.room + at + n + i * kAtOnce);
         transpose(square);
 #pragma GCC unroll 16
         for (int i = 0; i < kLanes; ++i) store(square[i], into + (n + i) * tile.stride);
@@ -59,12 +59,12 @@ inline void turned_products_of_rows(const kernels::BackwardTile& tile, std::int6
 }
 
 // Weights and score gradients of the rows from r on, as floats: rows of all keys, with zeros where nothing is seen.
-inline void differentiate_rows_of_step(const kernels::BackwardTile& tile, std::int64_t r, const WeightRows& to) {
-  const std::int64_t rows = smaller(kStep, tile.rows - r), all = round_up(tile.keys, kStep);
+inline void differentiate_rows_at_once(const kernels::BackwardTile& tile, std::int64_t r, const WeightRows& to) {
+  const std::int64_t rows = smaller(kAtOnce, tile.rows - r), all = round_up(tile.keys, kAtOnce);
   const TileKeys seen = keys_that_are_seen(tile, r, rows);
-  const std::int64_t first = seen.first / kStep * kStep, last = round_up(seen.last, kLanes);
-  (tile.keys_are_rows ? turned_products_of_rows : products_of_rows)(tile, r, {first, round_up(last, kStep)}, to);
-  for (std::int64_t n = 0; n < kStep; ++n) {
+  const std::int64_t first = seen.first / kAtOnce * kAtOnce, last = round_up(seen.last, kLanes);
+  (tile.keys_are_rows ? turned_products_of_rows : products_of_rows)(tile, r, {first, round_up(last, kAtOnce)}, to);
+  for (std::int64_t n = 0; n < kAtOnce; ++n) {
     const WeightRows row = to.behind(n * tile.stride);
     const bool is_there = n < rows && first < last;
     if (is_there) differentiate(tile, r + n, row, first, last);
@@ -84,10 +84,10 @@ inline void turn_rows(const kernels::BackwardTile& tile, const TileRoom& room, s
     }
     transpose(keys);
   };
-  for (std::int64_t j = 0; j < round_up(tile.keys, kStep); j += kLanes) {
+  for (std::int64_t j = 0; j < round_up(tile.keys, kAtOnce); j += kLanes) {
     const std::int64_t words = j * room.row_words + r / 2;
-    const StepWords to{room.weights + words, room.gradients + words, room.row_words,
-                       room.pairs_of(j, r) + j % kStep / 2 * kAmxWords};
+    const IterationWords to{room.weights + words, room.gradients + words, room.row_words,
+                            room.pairs_of(j, r) + j % kAtOnce / 2 * kAmxWords};
     Vec keys[kLanes];
     words_of_keys(from.weights + j, keys);
 #pragma GCC unroll 16

@@ -1,8 +1,9 @@
 // Weights and score gradients over tile registers: see amx-inl.h.
 //
-// Between the products of a step and the words that they become stands what scores-inl.h computes. Where nothing lies
-// between a product and its score it is computed as the products leave it, with query rows in lanes, which may each see
-// an interval of the keys. What is known by row, as modifiers and dropout are, has rows of scores: amx_rows-inl.h.
+// Between the products of an iteration and the words that they become stands what scores-inl.h computes. Where nothing
+// lies between a product and its score it is computed as the products leave it, with query rows in lanes, which may
+// each see an interval of the keys. What is known by row, as modifiers and dropout are, has rows of scores:
+// amx_rows-inl.h.
 #pragma once
 
 #include "kernels/attention_backward/amx-inl.h"
@@ -10,16 +11,16 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// What is known of the rows of a step; those that are not there have weights of 0.
-struct RowsOfStep {
+// What is known of the rows of an iteration; those that are not there have weights of 0.
+struct RowsAtOnce {
   Vec minus_log_sum_exp[2];
   Vec delta[2];
   Vec begin[2];  // of the keys that they see, as floats
   Vec end[2];
 };
 template <bool kEdges>
-HEADLIGHT_INLINE RowsOfStep rows_of_step(const kernels::BackwardTile& tile, std::int64_t r) {
-  RowsOfStep rows;
+HEADLIGHT_INLINE RowsAtOnce rows_at_once(const kernels::BackwardTile& tile, std::int64_t r) {
+  RowsAtOnce rows;
   for (int half = 0; half < 2; ++half) {
     const std::int64_t from = r + half * kLanes;
     const int count = static_cast<int>(larger(0, smaller(kLanes, tile.rows - from)));
@@ -40,7 +41,7 @@ HEADLIGHT_INLINE RowsOfStep rows_of_step(const kernels::BackwardTile& tile, std:
 }
 
 // Of a key its weights and score gradients, as vectors of rows.
-struct KeyOfStep {
+struct DifferentiatedKey {
   Vec weights[2];
   Vec gradients[2];
 };
@@ -48,12 +49,13 @@ struct KeyOfStep {
 // P = exp2(scale · score − log-sum-exp), and P∘(dP − δ). kEdges: some row does not see the key, whose score may be
 // anything.
 template <bool kEdges>
-HEADLIGHT_INLINE KeyOfStep differentiate_key(const RowsOfStep& rows, const float* sums, std::int64_t j, Vec scale) {
-  KeyOfStep key;
+HEADLIGHT_INLINE DifferentiatedKey differentiate_key(const RowsAtOnce& rows, const float* sums, std::int64_t j,
+                                                     Vec scale) {
+  DifferentiatedKey key;
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     const Vec score = load(sums + half * kLanes);
-    const Vec change = sub(load(sums + kStepSums + half * kLanes), rows.delta[half]);
+    const Vec change = sub(load(sums + kSumsAtOnce + half * kLanes), rows.delta[half]);
     if constexpr (kEdges) {
       const Vec here = broadcast(static_cast<float>(j));
       const Mask seen = mask_and(less_equal(rows.begin[half], here), less(here, rows.end[half]));
@@ -68,7 +70,8 @@ HEADLIGHT_INLINE KeyOfStep differentiate_key(const RowsOfStep& rows, const float
   return key;
 }
 
-HEADLIGHT_INLINE void put_keys(const StepWords& to, std::int64_t n, const KeyOfStep& first, const KeyOfStep& second) {
+HEADLIGHT_INLINE void put_keys(const IterationWords& to, std::int64_t n, const DifferentiatedKey& first,
+                               const DifferentiatedKey& second) {
   const auto words = [](const Vec(&rows)[2]) { return narrow_to_bf16(rows[0], rows[1]); };
   float* const weights = to.weights + 2 * n * to.row_words;
   store(words(first.weights), weights);
@@ -76,9 +79,9 @@ HEADLIGHT_INLINE void put_keys(const StepWords& to, std::int64_t n, const KeyOfS
   put_gradients(to, n, words(first.gradients), words(second.gradients));
 }
 
-HEADLIGHT_INLINE KeyOfStep no_key() { return {{zero(), zero()}, {zero(), zero()}}; }
+HEADLIGHT_INLINE DifferentiatedKey no_key() { return {{zero(), zero()}, {zero(), zero()}}; }
 
-// What the products of the next step read from the second cache level: it comes while vectors compute.
+// What the products of the next iteration read from the second cache level: it comes while vectors compute.
 struct NextOperands {
   const float* query;
   const float* out_gradient;
@@ -94,37 +97,37 @@ struct NextOperands {
 
 // Products become words; keys that are not there have zeros.
 template <bool kEdges>
-void differentiate_step(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t j, const float* sums,
-                        const StepWords& to, const NextOperands& next) {
-  const RowsOfStep rows = rows_of_step<kEdges>(tile, r);
+void differentiate_iteration(const kernels::BackwardTile& tile, std::int64_t r, std::int64_t j, const float* sums,
+                             const IterationWords& to, const NextOperands& next) {
+  const RowsAtOnce rows = rows_at_once<kEdges>(tile, r);
   const Vec scale = broadcast(tile.modifiers.exponent_scale);
   const auto key = [&](std::int64_t k) __attribute__((always_inline)) {
-    return differentiate_key<kEdges>(rows, sums + k * kStep, j + k, scale);
+    return differentiate_key<kEdges>(rows, sums + k * kAtOnce, j + k, scale);
   };
-  const std::int64_t keys = smaller(kStep, tile.keys - j);
+  const std::int64_t keys = smaller(kAtOnce, tile.keys - j);
   std::int64_t k = 0;
   for (; k + 2 <= keys; k += 2) {
     next.fetch(k / 2);
-    const KeyOfStep first = key(k), second = key(k + 1);
+    const DifferentiatedKey first = key(k), second = key(k + 1);
     put_keys(to, k / 2, first, second);
   }
   if (k < keys) {
     put_keys(to, k / 2, key(k), no_key());
     k += 2;
   }
-  for (; k < kStep; k += 2) put_keys(to, k / 2, no_key(), no_key());
+  for (; k < kAtOnce; k += 2) put_keys(to, k / 2, no_key(), no_key());
 }
 
-// The steps of rows, of which each counts as one, and the keys that some of their rows see, or all.
-inline constexpr std::int64_t kMostSteps = kernels::BackwardTile::kMostRowsOfTiles / kStep;
-struct StepsOfRows {
+// The iterations over rows, each counted as one, and the keys that some of its rows see, or all.
+inline constexpr std::int64_t kMostIterations = kernels::BackwardTile::kMostRowsOfTiles / kAtOnce;
+struct RowIterations {
   std::int64_t count;
-  TileKeys some[kMostSteps];
-  TileKeys all[kMostSteps];
+  TileKeys some[kMostIterations];
+  TileKeys all[kMostIterations];
 
-  explicit StepsOfRows(const kernels::BackwardTile& tile) : count(divide_up(tile.rows, kStep)) {
+  explicit RowIterations(const kernels::BackwardTile& tile) : count(divide_up(tile.rows, kAtOnce)) {
     for (std::int64_t n = 0; n < count; ++n) {
-      const std::int64_t first = n * kStep, last = smaller(first + kStep, tile.rows);
+      const std::int64_t first = n * kAtOnce, last = smaller(first + kAtOnce, tile.rows);
       some[n] = keys_that_are_seen(tile, first, last - first);
       all[n] = {0, tile.keys};
       for (std::int64_t r = first; r < last && !tile.whole; ++r)
@@ -132,23 +135,23 @@ struct StepsOfRows {
     }
   }
 
-  // Rows that see some of the keys of a step lie in [first, last), which is of whole steps.
+  // Rows that see some of the keys of an iteration lie in [first, last), which is of whole iterations.
   [[nodiscard]] TileKeys rows_of(std::int64_t j) const {
     TileKeys rows{count, 0};
     for (std::int64_t n = 0; n < count; ++n) {
-      if (some[n].last <= j || some[n].first >= j + kStep) continue;
+      if (some[n].last <= j || some[n].first >= j + kAtOnce) continue;
       rows.first = smaller(rows.first, n);
       rows.last = n + 1;
     }
-    return {rows.first * kStep, rows.last * kStep};
+    return {rows.first * kAtOnce, rows.last * kAtOnce};
   }
 };
 
-// Asks for the rows that are worked on next, and for the query gradients that are added to soon, some with each step of
-// keys and rows.
+// Asks for the rows that are worked on next, and for the query gradients that are added to soon, some with each
+// iteration of keys and rows.
 HEADLIGHT_INLINE void prefetch_rows(const kernels::BackwardTile& tile, std::int64_t j, std::int64_t r) {
-  const std::int64_t of_rows = divide_up(tile.rows, kStep);
-  const std::int64_t share = j / kStep * of_rows + r / kStep, shares = divide_up(tile.keys, kStep) * of_rows;
+  const std::int64_t of_rows = divide_up(tile.rows, kAtOnce);
+  const std::int64_t share = j / kAtOnce * of_rows + r / kAtOnce, shares = divide_up(tile.keys, kAtOnce) * of_rows;
   prefetch_share<0>(distant_rows(tile.next_query, tile.next_rows, tile.head_dim), share, shares);
   prefetch_share<0>(distant_rows(tile.next_out_gradient, tile.next_rows, tile.value_dim), share, shares);
   if (tile.query_gradient.data == nullptr) return;
@@ -156,36 +159,36 @@ HEADLIGHT_INLINE void prefetch_rows(const kernels::BackwardTile& tile, std::int6
   prefetch_share<1>(distant_rows(gradient, tile.rows, tile.head_dim), share, shares);
 }
 
-// Weights and score gradients as words, for the sum over keys, and the sums over rows. The words of A stay for a step
-// of keys where products become words by themselves.
+// Weights and score gradients as words, for the sum over keys, and the sums over rows. The words of A stay for an
+// iteration of keys where products become words by themselves.
 inline void tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
   AmxRegisters registers;
-  registers.configure(kStep);
+  registers.configure(kAtOnce);
   const TileRoom room = room_of(tile);
-  const StepsOfRows steps(tile);
+  const RowIterations iterations(tile);
   const bool by_row = !tile.keys_are_rows || tile.large_maximum != nullptr;
   if (by_row) {
-    for (std::int64_t r = 0; r < tile.rows; r += kStep) {
-      const WeightRows rows{tile.score_gradients, tile.score_gradients + kStep * tile.stride};
-      differentiate_rows_of_step(tile, r, rows);
+    for (std::int64_t r = 0; r < tile.rows; r += kAtOnce) {
+      const WeightRows rows{tile.score_gradients, tile.score_gradients + kAtOnce * tile.stride};
+      differentiate_rows_at_once(tile, r, rows);
       turn_rows(tile, room, r, rows);
     }
   }
-  for (std::int64_t j = 0; j < tile.keys; j += kStep) {
-    const TileKeys rows = steps.rows_of(j);
+  for (std::int64_t j = 0; j < tile.keys; j += kAtOnce) {
+    const TileKeys rows = iterations.rows_of(j);
     if (rows.first >= rows.last) continue;
     const std::int64_t words = by_row ? j * room.row_words : 0;
-    for (std::int64_t r = rows.first; r < rows.last && !by_row; r += kStep) {
-      products_of_step(tile, j, r, room.sums);
+    for (std::int64_t r = rows.first; r < rows.last && !by_row; r += kAtOnce) {
+      products_of_iteration(tile, j, r, room.sums);
       prefetch_rows(tile, j, r);
-      const TileKeys& all = steps.all[r / kStep];
-      const bool edges = all.first > j || all.last < smaller(j + kStep, tile.keys);
-      const StepWords to{room.weights + r / 2, room.gradients + r / 2, room.row_words, room.pairs_of(j, r)};
+      const TileKeys& all = iterations.all[r / kAtOnce];
+      const bool edges = all.first > j || all.last < smaller(j + kAtOnce, tile.keys);
+      const IterationWords to{room.weights + r / 2, room.gradients + r / 2, room.row_words, room.pairs_of(j, r)};
       const std::int64_t head_words = words_of(tile.head_dim), value_words = words_of(tile.value_dim);
-      const std::int64_t ahead = r + kStep < rows.last ? r + kStep : rows.first;
+      const std::int64_t ahead = r + kAtOnce < rows.last ? r + kAtOnce : rows.first;
       const NextOperands next{tile.query + ahead * head_words, tile.out_gradient + ahead * value_words, 2 * head_words,
                               2 * value_words};
-      (edges ? differentiate_step<true> : differentiate_step<false>)(tile, r, j, room.sums, to, next);
+      (edges ? differentiate_iteration<true> : differentiate_iteration<false>)(tile, r, j, room.sums, to, next);
     }
     add_key_value_gradients(tile, room, j, rows.first, rows.last, room.weights + words, room.gradients + words);
   }
@@ -193,9 +196,9 @@ inline void tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
 
 inline void float_tile_score_gradients(const kernels::BackwardTile& tile) noexcept {
   AmxRegisters registers;
-  registers.configure(kStep);
-  for (std::int64_t r = 0; r < tile.rows; r += kStep)
-    differentiate_rows_of_step(tile, r, WeightRows{tile.weights, tile.score_gradients}.behind(r * tile.stride));
+  registers.configure(kAtOnce);
+  for (std::int64_t r = 0; r < tile.rows; r += kAtOnce)
+    differentiate_rows_at_once(tile, r, WeightRows{tile.weights, tile.score_gradients}.behind(r * tile.stride));
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET

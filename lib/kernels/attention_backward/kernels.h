@@ -8,9 +8,9 @@
 //
 // Where a feature multiplies pairs of bfloat16, a float of a product's operands is a word of two such numbers: of the
 // scores two neighbours of a row, of dV and dK two rows, 2n and 2n + 1 of the block, and of dQ two keys of the block
-// likewise. A step of the chain takes both, the second first, and numbers below 2⁻¹²⁶ for 0. Weights and score
-// gradients are rounded to bfloat16 once they are whole. In tile registers a step is of 32, and sums over rows go on
-// from block to block (amx-inl.h).
+// likewise. An iteration of the chain takes both, the second first, and numbers below 2⁻¹²⁶ for 0. Weights and score
+// gradients are rounded to bfloat16 once they are whole. In tile registers an iteration is of 32, and sums over rows go
+// on from block to block (amx-inl.h).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct BackwardTile {
   std::int64_t padded_value_dim;
 
   // As the products with keys and values take them: [rows][padded head_dim] and [rows][padded value_dim] floats, or
-  // [rows][head_dim / 2] and [rows][value_dim / 2] words, filled up to whole steps of tile registers, or see
+  // [rows][head_dim / 2] and [rows][value_dim / 2] words, filled up to whole iterations of tile registers, or see
   // keys_are_rows.
   const float* query;
   const float* out_gradient;

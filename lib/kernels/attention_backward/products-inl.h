@@ -33,7 +33,7 @@ struct AddScaled {
 template <class A, class B>
 using GradientProduct = RegisterTile<A, B, AddScaled>;
 
-// What products are made of: floats, of which one step of a sum takes kOfWord.
+// What products are made of: floats, of which one iteration of a sum takes kOfWord.
 struct BackwardFloats {
   using Right = TileVectors;
   static constexpr int kOfWord = 1;
@@ -85,12 +85,12 @@ inline TileKeys keys_that_are_seen(const kernels::BackwardTile& tile, std::int64
 // One row of c by the same chain, which leaves out what is not seen: 0 · NaN is NaN. seen(number): whether to take the
 // row or key of that number, of which the product begins with `first`.
 template <class Numbers, class A, class Seen>
-void gradient_row_exactly(const GradientProduct<A, typename Numbers::Right>& product, std::int64_t a_step,
+void gradient_row_exactly(const GradientProduct<A, typename Numbers::Right>& product, std::int64_t a_stride,
                           std::int64_t dim, std::int64_t first, const Seen& seen) {
   for (std::int64_t column = 0; column < dim; column += kLanes) {
     Vec sum = zero();
     for (std::int64_t k = 0; k < product.depth; ++k) {
-      sum = Numbers::add_seen(product.a.at[k * a_step], product.b.at + k * product.b.stride + column, sum,
+      sum = Numbers::add_seen(product.a.at[k * a_stride], product.b.at + k * product.b.stride + column, sum,
                               first + k * Numbers::kOfWord, seen);
     }
     float* c = product.finish.c + column;

@@ -75,8 +75,8 @@ class AmxBlock {
     Words b;
     AmxAhead ahead;  // for all tiles of rows
     std::int64_t b_rows_of_tile;
-    std::int64_t b_rows_of_step;
-    std::int64_t c_rows_of_step;
+    std::int64_t b_rows_at_once;
+    std::int64_t c_rows_at_once;
 
     [[nodiscard]] bool is_first() const noexcept { return words.first == section.first; }
     [[nodiscard]] bool is_last() const noexcept { return words.end == section.end; }
@@ -113,22 +113,22 @@ class AmxBlock {
             panel_width(block_.b_column + strip.column), smaller(plan_.block_of(word).end, end)};
   }
 
-  // Words behind the last whole step, each row's with zeros behind them.
+  // Words behind the last whole iteration, each row's with zeros behind them.
   void copy_tail_of_a() const noexcept {
     if (plan_.a_tail == 0) return;
-    const auto count = static_cast<int>(plan_.words % Numbers::step_words);
+    const auto count = static_cast<int>(plan_.words % Numbers::iteration_words);
     const float* from = static_cast<const float*>(block_.a) + plan_.words - count;
     for (std::int64_t row = 0; row < block_.rows; ++row, from += block_.a_row_stride) {
-      store(load_partial(from, count), a_tail_ + row * Numbers::step_words);
+      store(load_partial(from, count), a_tail_ + row * Numbers::iteration_words);
     }
   }
   void copy_tail_of_b(const Strip& strip) const noexcept {
     if (plan_.a_tail == 0) return;
-    const std::int64_t count = plan_.words % Numbers::step_words, first = plan_.words - count;
+    const std::int64_t count = plan_.words % Numbers::iteration_words, first = plan_.words - count;
     for (std::int64_t v = 0; v < strip.vectors; ++v) {
       const float* const from = b_at(strip.column + v * kLanes, first);
       const std::int64_t stride = panel_width(block_.b_column + strip.column);
-      for (std::int64_t k = 0; k < Numbers::step_words; ++k) {
+      for (std::int64_t k = 0; k < Numbers::iteration_words; ++k) {
         store(k < count ? load(from + k * stride) : zero(), b_tail_ + (2 * k + v) * kLanes);
       }
     }
@@ -166,12 +166,12 @@ class AmxBlock {
 
   // A piece of B as tiles read it, with the scales of its columns.
   void unpack(const Strip& strip, const Piece& piece) const noexcept {
-    const std::int64_t groups = divide_up(plan_.words, Numbers::step_words);
+    const std::int64_t groups = divide_up(plan_.words, Numbers::iteration_words);
     const auto scales_at = [&](std::int64_t column) {
       column += block_.b_column;
       const std::int64_t of_panel = column % kGemmPanelWidth;
       return block_.b.group_scales(block_.depth) + (column - of_panel) * groups + of_panel +
-             piece.words.first / Numbers::step_words * panel_width(column);
+             piece.words.first / Numbers::iteration_words * panel_width(column);
     };
     const std::uint16_t* const left = scales_at(strip.column);
     if (strip.vectors == 2) {
@@ -185,8 +185,8 @@ class AmxBlock {
 
   // As many words of what comes next as this piece has. A single tile of rows is no faster with it.
   void look_ahead(std::int64_t column, std::int64_t word, Piece& piece) const noexcept {
-    const std::int64_t steps = larger(piece.words.count() / Numbers::step_words, 1);
-    piece.c_rows_of_step = divide_up(Numbers::tile_rows, steps);
+    const std::int64_t iterations = larger(piece.words.count() / Numbers::iteration_words, 1);
+    piece.c_rows_at_once = divide_up(Numbers::tile_rows, iterations);
     if (plan_.tiles == 1 || column >= block_.columns) return;
     piece.ahead.left = b_at(column, word);
     const bool is_pair = block_.b_column + column + kLanes < block_.b.stride;
@@ -194,7 +194,7 @@ class AmxBlock {
     piece.ahead.b_stride = panel_width(block_.b_column + column);
     piece.ahead.b_rows = piece.words.count();
     piece.b_rows_of_tile = divide_up(piece.ahead.b_rows, plan_.tiles);
-    piece.b_rows_of_step = divide_up(piece.b_rows_of_tile, steps);
+    piece.b_rows_at_once = divide_up(piece.b_rows_of_tile, iterations);
   }
 
   void run_rows(const Strip& strip, const Piece& piece, bool is_upward, AmxRegisters& registers) const noexcept {
@@ -289,23 +289,23 @@ class AmxBlock {
     const float* const a = static_cast<const float*>(block_.a) + part.row * block_.a_row_stride;
     if constexpr (Numbers::unpacked != 0) {
       const AmxRows rows{a, block_.a_row_stride, part.rows, block_.depth};
-      return Numbers::template multiply<kLower, kRight>(rows, piece.words, unpacked_, ahead, piece.b_rows_of_step,
-                                                        piece.c_rows_of_step, from, to);
+      return Numbers::template multiply<kLower, kRight>(rows, piece.words, unpacked_, ahead, piece.b_rows_at_once,
+                                                        piece.c_rows_at_once, from, to);
     }
     amx_begin<kLower, kRight>(from);
     std::int64_t word = piece.words.first;
     for (Words b = piece.b;; b = words_at(strip, word, piece.words.end)) {
       AmxOperands at{a + word, block_.a_row_stride, b.left, b.right, b.stride};
-      for (; word + Numbers::step_words <= b.end; word += Numbers::step_words) {
-        amx_step<kLower, kRight>(at);
-        ahead.fetch(piece.b_rows_of_step, piece.c_rows_of_step);
-        at.a += Numbers::step_words;
-        at.left += Numbers::step_words * b.stride;
-        at.right += Numbers::step_words * b.stride;
+      for (; word + Numbers::iteration_words <= b.end; word += Numbers::iteration_words) {
+        amx_iteration<kLower, kRight>(at);
+        ahead.fetch(piece.b_rows_at_once, piece.c_rows_at_once);
+        at.a += Numbers::iteration_words;
+        at.left += Numbers::iteration_words * b.stride;
+        at.right += Numbers::iteration_words * b.stride;
       }
       if (word < b.end) {
-        amx_step<kLower, kRight>(
-            {a_tail_ + part.row * Numbers::step_words, Numbers::step_words, b_tail_, b_tail_ + kLanes, 2 * kLanes});
+        amx_iteration<kLower, kRight>({a_tail_ + part.row * Numbers::iteration_words, Numbers::iteration_words, b_tail_,
+                                       b_tail_ + kLanes, 2 * kLanes});
       }
       word = b.end;
       if (word == piece.words.end) break;

@@ -104,8 +104,8 @@ HEADLIGHT_INLINE void add_scaled(const AmxGroups& groups, std::int64_t group, co
 
 // All groups of a piece. `sums` has room for those of kGroupsTogether twice, of two vectors.
 template <bool kLower, bool kRight>
-void multiply_groups(const AmxGroups& groups, std::int64_t rows, AmxAhead ahead, std::int64_t b_rows_of_step,
-                     std::int64_t c_rows_of_step, float* sums, AmxSums from, const AmxSums& to) noexcept {
+void multiply_groups(const AmxGroups& groups, std::int64_t rows, AmxAhead ahead, std::int64_t b_rows_at_once,
+                     std::int64_t c_rows_at_once, float* sums, AmxSums from, const AmxSums& to) noexcept {
   constexpr int kVectors = kRight ? 2 : 1;
   constexpr std::int64_t kOfGroup = 2 * kAmxRows * kVectors * kAmxWords;
   const std::int64_t part = divide_up(rows, kGroupsTogether);
@@ -113,7 +113,7 @@ void multiply_groups(const AmxGroups& groups, std::int64_t rows, AmxAhead ahead,
     float* const now = sums + group / kGroupsTogether % 2 * kGroupsTogether * kOfGroup;
     const float* const before = sums + (group / kGroupsTogether + 1) % 2 * kGroupsTogether * kOfGroup;
     for (std::int64_t g = 0; g < kGroupsTogether; ++g) {
-      ahead.fetch(b_rows_of_step, c_rows_of_step);
+      ahead.fetch(b_rows_at_once, c_rows_at_once);
       if (group + g < groups.count) sum_group<kLower, kRight>(groups, group + g);
       if (group > 0) {
         add_scaled<kGroupsTogether, kVectors>(groups, group - kGroupsTogether, before, g * part,
@@ -146,15 +146,15 @@ struct AmxInt4Numbers {
   static constexpr std::int64_t longest = kernels::kInt8Depth;
   static constexpr std::int64_t depth_unit = kInt4Group;
   static constexpr bool joins_blocks = false;
-  static constexpr std::int64_t step_words = kInt4Group / kInt4OfWord;
-  static constexpr std::int64_t most_piece_words = 16 * step_words;
+  static constexpr std::int64_t iteration_words = kInt4Group / kInt4OfWord;
+  static constexpr std::int64_t most_piece_words = 16 * iteration_words;
   static constexpr std::int64_t most_span_words = 768;
   static constexpr int tile_words = kAmxWordsOfGroup;
   static constexpr std::int64_t tile_rows = 2 * kAmxRows;
   static constexpr bool finds_scales = false;
 
   // Floats of scratch, for one piece of a strip: bytes of B, its scales, and sums.
-  static constexpr std::int64_t kPieceGroups = most_piece_words / step_words;
+  static constexpr std::int64_t kPieceGroups = most_piece_words / iteration_words;
   static constexpr std::int64_t bytes = kPieceGroups * kAmxWordsOfGroup * 2 * kLanes;
   static constexpr std::int64_t scales = kPieceGroups * 2 * kLanes;
   static constexpr std::int64_t unpacked = bytes + scales + 2 * kGroupsTogether * tile_rows * 2 * kLanes;
@@ -163,8 +163,8 @@ struct AmxInt4Numbers {
   template <int kVectors>
   static void unpack(const float* const (&words)[2], const std::uint16_t* const (&of_columns)[2], std::int64_t stride,
                      std::int64_t count, float* to) noexcept {
-    const std::int64_t groups = divide_up(count, step_words);
-    for (std::int64_t word = 0; word < groups * step_words; ++word) {
+    const std::int64_t groups = divide_up(count, iteration_words);
+    for (std::int64_t word = 0; word < groups * iteration_words; ++word) {
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         // u = 8 stands for 0.
@@ -184,15 +184,15 @@ struct AmxInt4Numbers {
 
   template <bool kLower, bool kRight>
   static void multiply(const AmxRows& rows, const WordRange& piece, float* b, const AmxAhead& ahead,
-                       std::int64_t b_rows_of_step, std::int64_t c_rows_of_step, const AmxSums& from,
+                       std::int64_t b_rows_at_once, std::int64_t c_rows_at_once, const AmxSums& from,
                        const AmxSums& to) noexcept {
     const AmxGroups groups{rows.a + piece.first * a_of_word,
-                           rows.a + int4_row_scales(rows.depth) + piece.first / step_words,
+                           rows.a + int4_row_scales(rows.depth) + piece.first / iteration_words,
                            rows.stride,
                            b,
                            b + bytes,
-                           divide_up(piece.count(), step_words)};
-    multiply_groups<kLower, kRight>(groups, rows.count, ahead, b_rows_of_step, c_rows_of_step, b + bytes + scales, from,
+                           divide_up(piece.count(), iteration_words)};
+    multiply_groups<kLower, kRight>(groups, rows.count, ahead, b_rows_at_once, c_rows_at_once, b + bytes + scales, from,
                                     to);
   }
 };

@@ -48,7 +48,7 @@ struct AmxPlan {
   // Floats of scratch. Each begins with a cache line.
   std::int64_t sums;      // from piece to piece
   std::int64_t sections;  // from section to section, where C does not hold it
-  std::int64_t a_tail;    // words of A behind the last whole step
+  std::int64_t a_tail;    // words of A behind the last whole iteration
   std::int64_t b_tail;    // and those of a strip of B
   std::int64_t unpacked;  // a piece of B
 
@@ -61,7 +61,7 @@ struct AmxPlan {
                   block.epilogue.residual != block.c) {
     span_words = section_words;
     if (tiles > 1 && section_words > Numbers::most_span_words) {
-      const std::int64_t unit = Numbers::joins_blocks ? block_words : Numbers::step_words;
+      const std::int64_t unit = Numbers::joins_blocks ? block_words : Numbers::iteration_words;
       span_words = Numbers::most_span_words / unit * unit;
     }
     const std::int64_t columns = round_up(block.columns, kLanes);
@@ -69,8 +69,9 @@ struct AmxPlan {
     const bool has_spans = span_words < section_words;
     sums = has_pieces ? block.rows * smaller(columns, has_spans ? kGroupColumns : 2 * kLanes) : 0;
     sections = section_words < words ? block.rows * section_stride(block) : 0;
-    a_tail = Numbers::unpacked == 0 && words % Numbers::step_words != 0 ? block.rows * Numbers::step_words : 0;
-    b_tail = a_tail != 0 ? 2 * kLanes * Numbers::step_words : 0;
+    a_tail =
+        Numbers::unpacked == 0 && words % Numbers::iteration_words != 0 ? block.rows * Numbers::iteration_words : 0;
+    b_tail = a_tail != 0 ? 2 * kLanes * Numbers::iteration_words : 0;
     unpacked = Numbers::unpacked;
   }
 
@@ -95,7 +96,7 @@ struct AmxPlan {
     const WordRange block = block_of(word);
     const WordRange shared{larger(block.first, span.first), smaller(block.end, span.end)};
     const std::int64_t pieces = divide_up(shared.count(), Numbers::most_piece_words);
-    return {word, smaller(word + round_up(divide_up(shared.count(), pieces), Numbers::step_words), shared.end)};
+    return {word, smaller(word + round_up(divide_up(shared.count(), pieces), Numbers::iteration_words), shared.end)};
   }
 };
 

@@ -38,9 +38,9 @@ struct GemmBFloat16Pairs : GemmPanels {
 struct GemmBFloat16Widened : GemmWordPanels<GemmBFloat16Widened> {
   static constexpr bool kSecondFirst = true;
 
-  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+  static HEADLIGHT_INLINE Vec widened(const float* from, int iteration) {
     const IntVec pairs = as_int(headlight::HEADLIGHT_TARGET::load(from));
-    return as_float(step == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
+    return as_float(iteration == 0 ? and_int(pairs, broadcast_int(kUpperHalf)) : shift_left<16>(pairs));
   }
 };
 
@@ -86,15 +86,15 @@ HEADLIGHT_INLINE Vec bfloat16_word(std::int64_t word, Numbers numbers) {
 struct BFloat16 {
   using Tile = GemmTile<GemmBFloat16Panels, GemmSums>;
   static constexpr std::int64_t kOfWord = 2;
-  static constexpr std::int64_t kStepsOfWord = kFeature.dots_bfloat16 ? 1 : 2;
+  static constexpr std::int64_t kIterationsOfWord = kFeature.dots_bfloat16 ? 1 : 2;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
-  static constexpr std::int64_t kDepthUnit = 32;  // whole steps of tile registers
+  static constexpr std::int64_t kDepthUnit = 32;  // whole iterations of tile registers
   static constexpr bool kTilesJoinBlocks = true;
   static constexpr bool kRoundsA = true;
-  static constexpr bool kReadsBFloat16 = kStepsOfWord == 1;
-  static constexpr int kProducts = kFeature.amx_products != 0 ? kFeature.amx_products : kStepsOfWord == 1 ? 2 : 1;
+  static constexpr bool kReadsBFloat16 = kIterationsOfWord == 1;
+  static constexpr int kProducts = kFeature.amx_products != 0 ? kFeature.amx_products : kIterationsOfWord == 1 ? 2 : 1;
 
-  static std::int64_t words_of_row(std::int64_t depth) noexcept { return divide_up(depth, 2) * kStepsOfWord; }
+  static std::int64_t words_of_row(std::int64_t depth) noexcept { return divide_up(depth, 2) * kIterationsOfWord; }
   static std::int64_t rounded_row(std::int64_t depth) noexcept { return gemm_packed_row(words_of_row(depth)); }
   static void round_rows(const kernels::GemmBlock& block, float* to) noexcept {
     with_floats_or_bfloat16(block.a_type, [&](auto numbers) { round_rows_of<decltype(numbers)>(block, to); });

@@ -18,8 +18,8 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 struct GemmFloat16Panels : GemmWordPanels<GemmFloat16Panels> {
-  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
-    return load_f16(reinterpret_cast<const std::uint16_t*>(from) + step * kLanes);
+  static HEADLIGHT_INLINE Vec widened(const float* from, int iteration) {
+    return load_f16(reinterpret_cast<const std::uint16_t*>(from) + iteration * kLanes);
   }
 };
 
@@ -55,7 +55,7 @@ struct PanelsOfFloat16AreWidened : Float16Panels {
 
 struct Float16 : std::conditional_t<kValues.widens_float16, TileWidensFloat16, PanelsOfFloat16AreWidened> {
   static constexpr std::int64_t kOfWord = 2;
-  static constexpr std::int64_t kStepsOfWord = 2;
+  static constexpr std::int64_t kIterationsOfWord = 2;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = false;
 };

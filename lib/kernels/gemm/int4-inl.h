@@ -26,15 +26,15 @@ namespace headlight::HEADLIGHT_TARGET {
 
 // The numbers of half a word as bytes, or widened to pairs, first the even bytes.
 struct GemmInt4Panels : GemmWordPanels<GemmInt4Panels> {
-  static constexpr int kSteps = 2 * kInt8WordsOfA;
+  static constexpr int kIterations = 2 * kInt8WordsOfA;
   static constexpr int kOfOneRow = 2;  // sums of a group and of all: four panels' fill the registers
 
-  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+  static HEADLIGHT_INLINE Vec widened(const float* from, int iteration) {
     IntVec words = as_int(headlight::HEADLIGHT_TARGET::load(from));
-    if (step >= kInt8WordsOfA) words = shift_right<4>(words);
+    if (iteration >= kInt8WordsOfA) words = shift_right<4>(words);
     const IntVec bytes = and_int(words, broadcast_int(0x0f0f0f0f));
     if constexpr (kFeature.dots_bytes) return as_float(bytes);
-    return as_float(step % 2 == 0 ? even_bytes(bytes) : odd_bytes(bytes));
+    return as_float(iteration % 2 == 0 ? even_bytes(bytes) : odd_bytes(bytes));
   }
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
     if constexpr (kFeature.dots_bytes) return as_float(dot_bytes(as_int(right), as_int(left), as_int(sum)));
@@ -98,7 +98,7 @@ struct GemmInt4Tile {
 
   template <int kRows, int kVectors>
   static void run(const GemmInt4Tile& tile) noexcept {
-    constexpr int kSteps = GemmInt4Panels::kSteps;
+    constexpr int kIterations = GemmInt4Panels::kIterations;
     Vec totals[kRows][kVectors];
     clear_sums(totals);
     const TileRows::Reader<kRows> a(tile.a);
@@ -117,9 +117,9 @@ struct GemmInt4Tile {
         for (; k < end; k += 2) quads.add_two_words(pairs, b, k);
         quads.get(sums);
       }
-      for (; k < end; k += kSteps) {
+      for (; k < end; k += kIterations) {
 #pragma GCC unroll 4
-        for (int step = 0; step < kSteps; ++step) tile_step(a, b, k, step, sums);
+        for (int iteration = 0; iteration < kIterations; ++iteration) tile_iteration(a, b, k, iteration, sums);
       }
       tile.finish.end_group(group, sums, totals);
     }
@@ -130,7 +130,7 @@ struct GemmInt4Tile {
 struct Int4 {
   using Tile = GemmInt4Tile;
   static constexpr std::int64_t kOfWord = kInt4OfWord;
-  static constexpr std::int64_t kStepsOfWord = GemmInt4Panels::kSteps;
+  static constexpr std::int64_t kIterationsOfWord = GemmInt4Panels::kIterations;
   static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
   static constexpr std::int64_t kDepthUnit = kInt4Group;
   static constexpr bool kRoundsA = true;
@@ -165,7 +165,7 @@ struct Int4 {
     tile.group_stride = smaller(kGemmPanelWidth, b.stride - at);
     tile.column_scales = b.group_scales(block.depth) + at * groups + first_group * tile.group_stride;
     tile.panel_scales = kGemmPanelWidth * groups;
-    tile.row_scales = int4_row_scales(block.depth) + first_group - first_word * kStepsOfWord;
+    tile.row_scales = int4_row_scales(block.depth) + first_group - first_word * kIterationsOfWord;
     tile.row_sums = tile.row_scales + groups;
   }
 

@@ -18,7 +18,7 @@ namespace headlight::HEADLIGHT_TARGET {
 inline constexpr int kInt4Group = kernels::kInt4Group;
 inline constexpr int kInt4OfWord = 8;
 inline constexpr int kInt4WordsOfGroup = kInt4Group / 4 * kInt8WordsOfA;  // of A
-inline constexpr float kInt4Steps = 7;
+inline constexpr float kInt4Levels = 7;
 inline constexpr int kInt4Zero = 8;
 
 constexpr std::int64_t int4_groups(std::int64_t depth) { return divide_up(depth, kInt4Group); }
@@ -117,9 +117,9 @@ struct Int4Group {
     Int8Range range;
     for (const Vec row : rows) range.include(row);
     const Vec greatest = max(range.high, neg(range.low));
-    const Vec rounded = round_to_bf16(max(div(greatest, broadcast(kInt4Steps)), broadcast(kLeastScale)));
+    const Vec rounded = round_to_bf16(max(div(greatest, broadcast(kInt4Levels)), broadcast(kLeastScale)));
     scale = add(rounded, range.finite);
-    join(rows, div(broadcast(1.0f), rounded), -kInt4Steps);
+    join(rows, div(broadcast(1.0f), rounded), -kInt4Levels);
   }
   // Of numbers that are integers already, −8 … 7, of those scales.
   HEADLIGHT_INLINE Int4Group(const Vec (&rows)[kInt4Group], Vec scales) : scale(round_to_bf16(scales)) {
@@ -130,7 +130,7 @@ struct Int4Group {
   HEADLIGHT_INLINE void join(const Vec (&rows)[kInt4Group], Vec inverse, float least) {
     const auto unsigned_number = [&](Vec v) {
       const Vec q = add(mul(v, inverse), broadcast(kRoundingOffset));
-      const Vec limited = max(min(q, broadcast(kRoundingOffset + kInt4Steps)), broadcast(kRoundingOffset + least));
+      const Vec limited = max(min(q, broadcast(kRoundingOffset + kInt4Levels)), broadcast(kRoundingOffset + least));
       return sub_int(as_int(limited), as_int(broadcast(kRoundingOffset - kInt4Zero)));
     };
     for (int word = 0; word < kInt4Group / 8; ++word) {

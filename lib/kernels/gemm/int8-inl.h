@@ -35,9 +35,9 @@ struct GemmInt8Words : GemmPanels {
 
 // Words of B widened to pairs, first the even bytes.
 struct GemmInt8Pairs : GemmWordPanels<GemmInt8Pairs> {
-  static HEADLIGHT_INLINE Vec widened(const float* from, int step) {
+  static HEADLIGHT_INLINE Vec widened(const float* from, int iteration) {
     const IntVec words = as_int(headlight::HEADLIGHT_TARGET::load(from));
-    return as_float(step == 0 ? even_bytes(words) : odd_bytes(words));
+    return as_float(iteration == 0 ? even_bytes(words) : odd_bytes(words));
   }
   static HEADLIGHT_INLINE Vec multiply_add(Vec left, Vec right, Vec sum) {
     return as_float(dot_i16(as_int(left), as_int(right), as_int(sum)));
@@ -74,9 +74,9 @@ struct GemmInt8Sums : GemmSums {
 struct Int8 {
   using Tile = GemmTile<GemmInt8Panels, GemmInt8Sums>;
   static constexpr std::int64_t kOfWord = 4;
-  static constexpr std::int64_t kStepsOfWord = kInt8WordsOfA;
+  static constexpr std::int64_t kIterationsOfWord = kInt8WordsOfA;
   static constexpr std::int64_t kMaxDepth = kernels::kInt8Depth;
-  static constexpr std::int64_t kDepthUnit = 64;   // whole steps of tile registers
+  static constexpr std::int64_t kDepthUnit = 64;   // whole iterations of tile registers
   static constexpr bool kTilesJoinBlocks = false;  // int32 would overflow
   static constexpr bool kRoundsA = true;
   static constexpr bool kReadsBFloat16 = false;
@@ -95,14 +95,14 @@ struct Int8 {
     });
   }
 
-  // What a step's tiles need beside the words: where it begins, and in which block of K.
+  // What an iteration's tiles need beside the words: where it begins, and in which block of K.
   static void find_scales(const kernels::GemmBlock& block, std::int64_t first_word, std::int64_t depth_block,
                           std::int64_t column, kernels::GemmTile& tile) noexcept {
     const kernels::Operand& b = block.b;
     const float* const scales = b.column_scales(block.depth) + block.b_column + column;
     tile.column_scales = scales;
     tile.column_sums = scales + (1 + depth_block) * b.stride;
-    tile.row_scales = int8_row_scale(block.depth) - first_word * kStepsOfWord;
+    tile.row_scales = int8_row_scale(block.depth) - first_word * kIterationsOfWord;
   }
 
   static constexpr auto pack_columns = HEADLIGHT_SET::pack_int8_columns;

@@ -16,8 +16,8 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-inline constexpr float kUnsignedSteps = 255;  // from 0 to the largest
-inline constexpr float kSignedSteps = 127;
+inline constexpr float kUnsignedLevels = 255;  // from 0 to the largest
+inline constexpr float kSignedLevels = 127;
 
 // The least and the greatest of some numbers and 0; `finite` is 0, or NaN where one of them is infinite or none.
 struct Int8Range {
@@ -43,11 +43,11 @@ HEADLIGHT_INLINE Int8Scale int8_scale(Vec scale, Vec finite) {
   return {add(scale, finite), div(broadcast(1.0f), scale)};
 }
 HEADLIGHT_INLINE Int8Scale int8_scale_of_a(const Int8Range& range) {
-  const Vec steps = broadcast(kUnsignedSteps);
-  return int8_scale(sub(div(range.high, steps), div(range.low, steps)), range.finite);
+  const Vec levels = broadcast(kUnsignedLevels);
+  return int8_scale(sub(div(range.high, levels), div(range.low, levels)), range.finite);
 }
 HEADLIGHT_INLINE Int8Scale int8_scale_of_b(const Int8Range& range) {
-  return int8_scale(div(max(range.high, neg(range.low)), broadcast(kSignedSteps)), range.finite);
+  return int8_scale(div(max(range.high, neg(range.low)), broadcast(kSignedLevels)), range.finite);
 }
 
 // What bytes of A have too little where they must be signed; and so has the zero point.
@@ -68,7 +68,7 @@ struct Int8Rows {
   // p, in the lowest 16 bits of each lane: the sum is rounded to an integer. It is not below 0, for z is −low · inverse
   // to within a half, and halves go to the even 0; above it may be one too many.
   [[nodiscard]] HEADLIGHT_INLINE IntVec quantized(Vec v) const {
-    return lowered(as_int(min(add(mul(v, inverse), offset), broadcast(kRoundingOffset + kUnsignedSteps))));
+    return lowered(as_int(min(add(mul(v, inverse), offset), broadcast(kRoundingOffset + kUnsignedLevels))));
   }
   [[nodiscard]] HEADLIGHT_INLINE Vec zero_point() const {
     return as_float(lowered(sub_int(as_int(offset), as_int(broadcast(kRoundingOffset)))));
@@ -191,17 +191,17 @@ void round_int8_turned_rows(const TurnedRows<Numbers>& numbers, float* to, std::
 // Columns of B, one in each lane.
 struct Int8Columns {
   Int8Scale scale;
-  float least = -kSignedSteps;
+  float least = -kSignedLevels;
   IntVec sum = broadcast_int(0);
 
   HEADLIGHT_INLINE explicit Int8Columns(const Int8Range& range) : scale(int8_scale_of_b(range)) {}
   // Of columns that are integers already, −128 … 127, of those scales.
-  HEADLIGHT_INLINE explicit Int8Columns(Vec scales) : scale{scales, broadcast(1.0f)}, least(-kSignedSteps - 1) {}
+  HEADLIGHT_INLINE explicit Int8Columns(Vec scales) : scale{scales, broadcast(1.0f)}, least(-kSignedLevels - 1) {}
   // q, in the lowest byte of each lane. What is finite needs no limits.
   HEADLIGHT_INLINE IntVec quantized(Vec v) {
     const Vec rounded = add(mul(v, scale.inverse), broadcast(kRoundingOffset));
     const Vec limited =
-        max(min(rounded, broadcast(kRoundingOffset + kSignedSteps)), broadcast(kRoundingOffset + least));
+        max(min(rounded, broadcast(kRoundingOffset + kSignedLevels)), broadcast(kRoundingOffset + least));
     const IntVec q = sub_int(as_int(limited), as_int(broadcast(kRoundingOffset)));
     sum = add_int(sum, q);
     return q;

@@ -10,7 +10,7 @@ namespace {
 struct Float32 {
   using Tile = RegisterTile<TileRows, GemmPanels, GemmSums>;
   static constexpr std::int64_t kOfWord = 1;
-  static constexpr std::int64_t kStepsOfWord = 1;
+  static constexpr std::int64_t kIterationsOfWord = 1;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = false;
 

@@ -18,10 +18,10 @@ struct GemmTile {
   const float* b;
   std::int64_t b_depth_stride;
   std::int64_t b_panel_stride;
-  const float* next;       // to be read soon: every two words of K ask for two or three cache lines of it,
-  std::int64_t next_step;  // and go so many floats on
-  const float* turn;       // where that has come to the end of panels that are read side by side
-  std::int64_t depth;      // steps
+  const float* next;         // to be read soon: every two words of K ask for two or three cache lines of it,
+  std::int64_t next_stride;  // and go so many floats on
+  const float* turn;         // where that has come to the end of panels that are read side by side
+  std::int64_t depth;        // iterations
   // out ← α · sum, or α · (out + sum).
   float* out;
   std::int64_t out_stride;
@@ -41,10 +41,10 @@ using GemmTileFunction = void (*)(const GemmTile& tile) noexcept;
 
 // B is read in words of four bytes, and K is counted in them.
 struct GemmNumbers {
-  std::int64_t of_word;        // numbers of a column of B in a word
-  std::int64_t steps_of_word;  // of a tile; and floats of A beside a word, where rows of it are rounded
-  std::int64_t words_of_step;  // between additions to what a tile asks for
-  std::int64_t longest;        // numbers of the longest block of K, and what all but the last are a multiple of
+  std::int64_t of_word;             // numbers of a column of B in a word
+  std::int64_t iterations_of_word;  // of a tile; and floats of A beside a word, where rows of it are rounded
+  std::int64_t words_of_prefetch;   // between additions to what a tile asks for
+  std::int64_t longest;             // numbers of the longest block of K, and what all but the last are a multiple of
   std::int64_t depth_unit;
   bool rounds_a;  // whether tiles read rows of A that round_rows() made, and B only as panels
   int panels_of_one_row;

@@ -23,9 +23,9 @@ constexpr int kInPlaceTiles = 5;
 // Panels of more words, 16 MiB, come from memory. One at a time they are one stream from the first to the last, and are
 // asked for further ahead: several panels side by side are read more slowly.
 constexpr std::int64_t kWordsInCache = std::int64_t{4} << 20;
-constexpr std::int64_t kMemorySteps = 96;
+constexpr std::int64_t kMemoryIterations = 96;
 
-// Equal blocks, so that K = 800 is not 768 + 32 with a tile's overhead on a 32-step chain.
+// Equal blocks, so that K = 800 is not 768 + 32 with a tile's overhead on a chain of 32.
 constexpr std::int64_t depth_block(std::int64_t longest, std::int64_t unit, std::int64_t depth) noexcept {
   return depth <= longest ? depth : round_up(divide_up(depth, divide_up(depth, longest)), unit);
 }
@@ -38,8 +38,8 @@ struct Rows {
 // How a block is worked through.
 template <class Numbers>
 struct Plan {
-  std::int64_t depth;  // words of K, and those of a step
-  std::int64_t depth_step;
+  std::int64_t depth;  // words of K, and those of a pass
+  std::int64_t pass_depth;
   std::int64_t tile_rows;  // of the largest
   std::int64_t tiles;
   bool packs_all;  // every panel of B, not only one with part of a vector
@@ -54,24 +54,24 @@ struct Plan {
 
   Plan(const Numbers& numbers, const GemmBlock& block) noexcept
       : depth(numbers.words_of(block.depth)),
-        depth_step(numbers.words_of(depth_block(numbers.longest, numbers.depth_unit, block.depth))),
+        pass_depth(numbers.words_of(depth_block(numbers.longest, numbers.depth_unit, block.depth))),
         tile_rows(numbers.tile_rows),
         tiles(divide_up(block.rows, tile_rows)) {
     const bool is_packed = block.b.layout == OperandLayout::panels;
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
     const bool needs_none = numbers.widen == nullptr && (is_packed || (!packs_all && block.columns % kLanes == 0));
-    const std::int64_t steps = depth_step * (numbers.widen != nullptr ? numbers.steps_of_word : 1);
+    const std::int64_t iterations = pass_depth * (numbers.widen != nullptr ? numbers.iterations_of_word : 1);
     const bool takes_all = packs_all || numbers.widen != nullptr;
     const std::int64_t widest = smaller(round_up(block.columns, kLanes), kGemmPanelWidth);
     const std::int64_t last = round_up(block.columns % kGemmPanelWidth, kLanes);
-    panel = needs_none ? 0 : round_up(steps * (takes_all ? widest : last), kFloatsOfLine);
+    panel = needs_none ? 0 : round_up(iterations * (takes_all ? widest : last), kFloatsOfLine);
     // What an epilogue reads again waits for lines of C, in no cache perhaps: of one block of K it reads the stack.
     sums_in_c = block.c_type == NumberType::float32 && block.epilogue.beta == 0.0f &&
                 block.epilogue.residual != block.c && (is_plain(block.epilogue) || block.depth > numbers.longest);
     sums = block.depth > numbers.longest ? block.rows * sums_stride(block) : 0;
     packs_a = !numbers.rounds_a && block.a_depth_stride != 1;
-    rows_of_a = packs_a ? block.rows * gemm_packed_row(depth_step * numbers.steps_of_word) : 0;
+    rows_of_a = packs_a ? block.rows * gemm_packed_row(pass_depth * numbers.iterations_of_word) : 0;
   }
 
   [[nodiscard]] std::int64_t scratch_floats() const noexcept { return panel + sums + rows_of_a; }

@@ -5,9 +5,10 @@
 //   a_r+1 (eight bytes)   b_j+1 (eight bytes)     c_r+1,j    c_r+1,j+1
 //
 // B lies in the panels of its instruction set, four bytes of a column in a word, for a PackedMatrix is used by engines
-// with the feature and without: so a step interleaves two rows of words as it reads them. Of a tile of 12 × 8 sums that
-// is 4 loads and 4 interleavings of B beside 6 pairs of rows and 24 products; with dot products, 48 of them, 4 loads of
-// B and 24 of A. An odd word at the end of K, and a row alone, are multiplied by dot products, to the same bits.
+// with the feature and without: so an iteration interleaves two rows of words as it reads them. Of a tile of 12 × 8
+// sums that is 4 loads and 4 interleavings of B beside 6 pairs of rows and 24 products; with dot products, 48 of them,
+// 4 loads of B and 24 of A. An odd word at the end of K, and a row alone, are multiplied by dot products, to the same
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -112,7 +113,7 @@ struct QuadTile {
 
   template <int kRows, int kVectors>
   static void run(const QuadTile& tile) noexcept {
-    static_assert(B::kSteps == 2);
+    static_assert(B::kIterations == 2);
     if constexpr (kRows == 1) {
       using Row = RegisterTile<TileRows, B, Finish>;
       Row::template run<1, kVectors>(Row{tile.a, tile.b, tile.depth, tile.finish});

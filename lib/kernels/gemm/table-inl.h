@@ -1,11 +1,11 @@
 // The kernels of one type of numbers, from what is known to `Numbers` alone:
 //
 //   kOfWord       numbers of a column of B in a word of four bytes
-//   Tile          the tile that multiplies them, a RegisterTile or one like it, or an AmxTile, and kStepsOfWord, how
-//                 many of its steps of K a word is
+//   Tile          the tile that multiplies them, a RegisterTile or one like it, or an AmxTile, and kIterationsOfWord,
+//                 how many of its iterations over K a word is
 //   kMaxDepth     numbers of the longest block of K; kDepthUnit: what all but the last are a multiple of, if not 8
 //   kTilesJoinBlocks  whether a sum in tile registers goes on from one block of K to the next
-//   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kStepsOfWord floats a
+//   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kIterationsOfWord floats a
 //                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
 //   pack_panel()  a panel of one block of K; or pack_columns(), all blocks of K
 //   widen()       where panels are widened as a whole, and Tile is float32's
@@ -28,7 +28,7 @@ namespace {  // of the one file that includes this
 
 template <class Tile>
 HEADLIGHT_INLINE Tile tile_from(const kernels::GemmTile& tile) {
-  const GemmPanels panels{tile.b, tile.b_depth_stride, tile.b_panel_stride, tile.next, tile.next_step, tile.turn};
+  const GemmPanels panels{tile.b, tile.b_depth_stride, tile.b_panel_stride, tile.next, tile.next_stride, tile.turn};
   return Tile{{tile.a, tile.a_stride}, {panels}, tile.depth, decltype(Tile::finish)(tile)};
 }
 
@@ -82,11 +82,11 @@ constexpr const kernels::GemmTileFunction* tiles_of_numbers() {
 template <class Numbers>
 constexpr kernels::GemmNumbers gemm_numbers() {
   using Tile = typename Numbers::Tile;
-  constexpr std::int64_t kWordsOfStep = decltype(Tile::b)::kSteps / Numbers::kStepsOfWord;
-  static_assert((kWordsOfStep & (kWordsOfStep - 1)) == 0, "look_ahead() rounds to multiples by bits");
+  constexpr std::int64_t kWordsOfPrefetch = decltype(Tile::b)::kIterations / Numbers::kIterationsOfWord;
+  static_assert((kWordsOfPrefetch & (kWordsOfPrefetch - 1)) == 0, "look_ahead() rounds to multiples by bits");
   kernels::GemmNumbers numbers{Numbers::kOfWord,
-                               Numbers::kStepsOfWord,
-                               kWordsOfStep,
+                               Numbers::kIterationsOfWord,
+                               kWordsOfPrefetch,
                                Numbers::kMaxDepth,
                                depth_unit<Numbers>(),
                                Numbers::kRoundsA,
@@ -113,10 +113,10 @@ template <class Numbers>
 struct AmxNumbers {
   using Finish = typename Numbers::Tile::Finish;
   static constexpr std::int64_t of_word = Numbers::kOfWord;
-  static constexpr std::int64_t a_of_word = Numbers::kStepsOfWord;
-  static constexpr std::int64_t step_words = 16;
+  static constexpr std::int64_t a_of_word = Numbers::kIterationsOfWord;
+  static constexpr std::int64_t iteration_words = 16;
   // 32 KiB of two vectors of columns; and 768 KiB of 128 rows.
-  static constexpr std::int64_t most_piece_words = 16 * step_words;
+  static constexpr std::int64_t most_piece_words = 16 * iteration_words;
   static constexpr std::int64_t most_span_words = 1536;
   static constexpr int tile_words = 16;
   static constexpr std::int64_t unpacked = 0;  // B is read as it lies

@@ -9,9 +9,9 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// A tile is so many rows by so many vectors of sums; a step of k loads those vectors of B and broadcasts an element of
-// A for each row. Two pipes of latency 4 want at least 8 sums in flight. The fewer loads for a product the better:
-// Intel's cores pay for each with their clock, twice for a whole vector.
+// A tile is so many rows by so many vectors of sums; an iteration over k loads those vectors of B and broadcasts an
+// element of A for each row. Two pipes of latency 4 want at least 8 sums in flight. The fewer loads for a product the
+// better: Intel's cores pay for each with their clock, twice for a whole vector.
 inline constexpr int kGemmTileRows = kValues.gemm_tile_rows;
 inline constexpr int kGemmPanelVectors = kValues.gemm_panel_vectors;
 inline constexpr int kGemmPanelWidth = kGemmPanelVectors * kLanes;
@@ -31,17 +31,18 @@ constexpr int gemm_panels_at_once(std::int64_t rows, int of_one_row) {
 // B by panels of kGemmPanelVectors vectors, packed or where B lies.
 //
 // Multiply-adds want both vector pipes in every cycle, and on Intel's cores whatever else is issued may take a pipe's
-// turn. Hence two steps for each addition to the pointers, and one prefetch a step at a constant distance from the
-// last: one step or four at once, A's strides known only at run time, and prefetches in bursts are all slower.
+// turn. Hence two iterations for each addition to the pointers, and one prefetch an iteration at a constant distance
+// from the last: one iteration or four at once, A's strides known only at run time, and prefetches in bursts are all
+// slower.
 struct GemmPanels {
   const float* at;
   std::int64_t depth_stride;
   std::int64_t panel_stride;
-  const float* next;       // to be read soon: every two steps of k ask for two or three cache lines of it,
-  std::int64_t next_step;  // and go so many floats on
-  const float* turn;       // where that has come to the end of panels that are read side by side
+  const float* next;         // to be read soon: every two iterations over k ask for two or three cache lines of it,
+  std::int64_t next_stride;  // and go so many floats on
+  const float* turn;         // where that has come to the end of panels that are read side by side
 
-  static constexpr int kSteps = 2;
+  static constexpr int kIterations = 2;
   static constexpr int kOfOneRow = 4;
 
   template <int kPanels>
@@ -55,7 +56,7 @@ struct GemmPanels {
   // one of themselves.
   template <int kPanels>
   HEADLIGHT_INLINE void go_on_asking() {
-    next += next_step;
+    next += next_stride;
     if constexpr (kPanels > 1) next += at == turn ? (kPanels - 1) * panel_stride : 0;
   }
 
@@ -68,12 +69,12 @@ struct GemmPanels {
   }
 
   template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
+  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int iteration) {
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
     read_vectors(to, [](const float* from) { return headlight::HEADLIGHT_TARGET::load(from); });
     at += depth_stride;
-    ask_for_line<kPanels>(step);
-    if (step == 0) return;
+    ask_for_line<kPanels>(iteration);
+    if (iteration == 0) return;
     // With few rows, few tiles share the fetching of the next panel: two tiles three lines each.
     if constexpr (kRows < kGemmTileRows && kGemmPanelVectors == 3 && kVectors >= 3) ask_for_line<kPanels>(2);
     go_on_asking<kPanels>();

@@ -1,4 +1,4 @@
-// Panels whose words of four bytes hold several numbers of a column each, which are widened in as many steps of k.
+// Panels whose words of four bytes hold several numbers of a column each, widened in as many iterations over k.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// What is known to Words alone: kSteps, and what a step multiplies of the kLanes words at `from`, widened(from, step).
+// What is known to Words alone: kIterations, and what an iteration multiplies of the kLanes words at `from`,
+// widened(from, iteration).
 template <class Words>
 struct GemmWordPanels : GemmPanels {
   static constexpr bool kWidens = true;
 
   template <int kRows, int kVectors>
-  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int step) {
+  HEADLIGHT_INLINE void load(Vec (&to)[kVectors], int iteration) {
     constexpr int kPanels = divide_up(kVectors, kGemmPanelVectors);
-    this->read_vectors(to, [&](const float* from) { return Words::widened(from, step); });
-    if (step < 2) ask_for_line<kPanels>(step);
-    if (step + 1 < Words::kSteps) return;
+    this->read_vectors(to, [&](const float* from) { return Words::widened(from, iteration); });
+    if (iteration < 2) ask_for_line<kPanels>(iteration);
+    if (iteration + 1 < Words::kIterations) return;
     at += depth_stride;
     this->template go_on_asking<kPanels>();
   }

@@ -8,7 +8,7 @@
 namespace headlight::HEADLIGHT_TARGET {
 
 HEADLIGHT_INLINE const float* chosen_row(const kernels::ChosenRows& rows, std::int64_t i) {
-  const std::int64_t at = rows.first + i * rows.step;
+  const std::int64_t at = rows.first + i * rows.stride;
   return rows.x + (rows.numbers == nullptr ? at : rows.numbers[at]) * rows.x_stride;
 }
 

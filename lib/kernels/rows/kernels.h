@@ -87,13 +87,13 @@ struct WeightRow {
   std::int64_t peak;  // the j whose p_j alone lies within 2⁻²⁰ of the largest, which is above 0; −1: there is none
 };
 
-// Rows numbers[first], numbers[first + step] … of a matrix; numbers null: first, first + step …
+// Rows numbers[first], numbers[first + stride] … of a matrix; numbers null: first, first + stride …
 struct ChosenRows {
   const float* x;
   std::int64_t x_stride;
   const std::int64_t* numbers;
   std::int64_t first;
-  std::int64_t step;
+  std::int64_t stride;
   std::int64_t count;
   std::int64_t columns;
 };

@@ -58,18 +58,18 @@ HEADLIGHT_INLINE void walk_columns(std::int64_t columns, Walk walk) {
   if (at < columns) walk(Columns<1, PartOfVector>{{static_cast<int>(columns - at)}}, at);
 }
 
-// Calls step(some, index, offset) for all of a row. `index` is the accumulator to use, in [0, kRowAccumulators), and
+// Calls visit(some, index, offset) for all of a row. `index` is the accumulator to use, in [0, kRowAccumulators), and
 // depends on `columns` and the offset alone; the part belongs to accumulator 0.
-template <class Step>
-HEADLIGHT_INLINE void sweep_row(std::int64_t columns, Step step) {
+template <class Visit>
+HEADLIGHT_INLINE void sweep_row(std::int64_t columns, Visit visit) {
   constexpr std::int64_t kTogether = kRowAccumulators * kLanes;
   std::int64_t at = 0;
   for (; at + kTogether <= columns; at += kTogether) {
 #pragma GCC unroll 4
-    for (int index = 0; index < kRowAccumulators; ++index) step(WholeVector{}, index, at + index * kLanes);
+    for (int index = 0; index < kRowAccumulators; ++index) visit(WholeVector{}, index, at + index * kLanes);
   }
-  for (; at + kLanes <= columns; at += kLanes) step(WholeVector{}, 0, at);
-  if (at < columns) step(PartOfVector{static_cast<int>(columns - at)}, 0, at);
+  for (; at + kLanes <= columns; at += kLanes) visit(WholeVector{}, 0, at);
+  if (at < columns) visit(PartOfVector{static_cast<int>(columns - at)}, 0, at);
 }
 
 // (a0 + a1) + (a2 + a3), then the lanes.
@@ -78,13 +78,13 @@ HEADLIGHT_INLINE float sum_of_accumulators(const Vec* sums) {
   return sum_of_lanes(add(add(sums[0], sums[1]), add(sums[2], sums[3])));
 }
 
-// A sum over a row: step(some, sum, offset) adds to the accumulator that it is given.
-template <class Step>
-HEADLIGHT_INLINE float sum_along_row(std::int64_t columns, Step step) {
+// A sum over a row: visit(some, sum, offset) adds to the accumulator that it is given.
+template <class Visit>
+HEADLIGHT_INLINE float sum_along_row(std::int64_t columns, Visit visit) {
   Vec sums[kRowAccumulators];
 #pragma GCC unroll 4
   for (Vec& one : sums) one = zero();
-  sweep_row(columns, [&](auto some, int index, std::int64_t at) { step(some, sums[index], at); });
+  sweep_row(columns, [&](auto some, int index, std::int64_t at) { visit(some, sums[index], at); });
   return sum_of_accumulators(sums);
 }
 

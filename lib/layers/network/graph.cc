@@ -65,8 +65,8 @@ void Graph::run_forward(GraphCall call, const OperationRange& some, const Runner
         runtime::throw_if_stopped(call.engine());  // nor does the next one begin
       }
     };
-    const auto run_by_rows = [&](const OperationRange& together, std::int64_t step) {
-      call.for_each_rows(call.all_rows(), step, [&](const RowRange& rows) { run(together, rows); });
+    const auto run_by_rows = [&](const OperationRange& together, std::int64_t most) {
+      call.for_each_rows(call.all_rows(), most, [&](const RowRange& rows) { run(together, rows); });
     };
     if (is_run) return run_by_rows(stretch, at_once);
     for (int number = stretch.first; number < stretch.end; ++number) {

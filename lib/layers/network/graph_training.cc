@@ -137,8 +137,8 @@ void Graph::run_pieces_backward(const GraphCall& call, const OperationRange& som
     }
   };
   if (!operations_[some.first].goes_by_rows()) return run(call.all_rows());
-  const std::int64_t step = goes_in_pieces ? rows_at_once(call.tokens()) : call.tokens();
-  const auto run_range = [&](std::int64_t first, std::int64_t count) { call.for_each_rows({first, count}, step, run); };
+  const std::int64_t most = goes_in_pieces ? rows_at_once(call.tokens()) : call.tokens();
+  const auto run_range = [&](std::int64_t first, std::int64_t count) { call.for_each_rows({first, count}, most, run); };
   const auto keep = [&](RowShards& shards, std::int64_t shard) {
     for (int number = some.first; number < some.end; ++number) {
       for (const std::span<float> gradient : operations_[number].gradients().all) {

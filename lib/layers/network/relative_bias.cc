@@ -19,8 +19,8 @@ std::int64_t DistanceBuckets::of(std::int64_t distance) const noexcept {
   if (away < exact_) return first + away;
   if (away >= max_distance_) return first + half_ - 1;
   const double along = std::log(static_cast<double>(away) / static_cast<double>(exact_)) / most_;
-  const auto step = static_cast<std::int64_t>(along * static_cast<double>(half_ - exact_));
-  return first + std::min(exact_ + step, half_ - 1);
+  const auto bucket = static_cast<std::int64_t>(along * static_cast<double>(half_ - exact_));
+  return first + std::min(exact_ + bucket, half_ - 1);
 }
 
 View<float, 2> RelativeBiasOperation::by_distance(const View<float, 2>& y) noexcept {

@@ -46,8 +46,8 @@ class KeySource {
             .values_not_finite = false};
   }
   // From a block of one head to the same block of the next, in numbers.
-  [[nodiscard]] std::int64_t key_head_step() const noexcept { return key_.head_stride; }
-  [[nodiscard]] std::int64_t value_head_step() const noexcept { return value_.head_stride; }
+  [[nodiscard]] std::int64_t key_head_stride() const noexcept { return key_.head_stride; }
+  [[nodiscard]] std::int64_t value_head_stride() const noexcept { return value_.head_stride; }
   // The same in scales, 0 where there are none.
   [[nodiscard]] std::int64_t key_scale_head_stride() const noexcept { return key_.scales.strides[2]; }
   [[nodiscard]] std::int64_t value_scale_head_stride() const noexcept { return value_.scales.strides[2]; }

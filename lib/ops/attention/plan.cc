@@ -122,9 +122,9 @@ AttentionRoute choose_route(const kernels::AttentionKernels& kernels, std::int64
     return split ? AttentionRoute::split_keys : AttentionRoute::in_place;
   }
   const bool copies_serve = copy.workers_are_full && copy.rows >= std::min(plan.rows, kFewRowsOfCopy);
-  // Steps that are filled up would reach into the next sequence's.
-  const bool steps_meet = kernels.keys_of_step > 1 && traits.with_sequences;
-  if (plan.workers == 1 || traits.by_block || copies_serve || steps_meet) return AttentionRoute::packed_by_block;
+  // Keys that are filled up would reach into the next sequence's.
+  const bool filled_keys_meet = kernels.keys_at_once > 1 && traits.with_sequences;
+  if (plan.workers == 1 || traits.by_block || copies_serve || filled_keys_meet) return AttentionRoute::packed_by_block;
   const double of_head =
       4.0 * static_cast<double>(sizes.key_length) * static_cast<double>(sizes.head_dim + plan.padded_value_dim);
   const bool fits = of_head <= kMostBytesOfHead && static_cast<double>(heads) * of_head <= kMostBytesPackedFirst;
@@ -178,7 +178,7 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   plan.final_sum = plan.for_worker<float>(rows);
   plan.value_sums =
       plan.for_worker<float>(plan.key_blocks > 1 || traits.with_sinks ? tile_rows * plan.padded_value_dim : 0);
-  const bool sweeps_tiles = kernels.keys_of_step > 1 && plan.row_block <= kernels.sweep_rows;
+  const bool sweeps_tiles = kernels.keys_at_once > 1 && plan.row_block <= kernels.sweep_rows;
   plan.tile_room = plan.for_worker<float>(sweeps_tiles ? kernels::floats_of_tile_sweep(tile_rows, plan.key_words) : 0);
   plan.intervals = plan.for_worker<KeyInterval>(plan.row_block);
   plan.seen_begin = plan.for_worker<std::int32_t>(std::min<std::int64_t>(plan.row_block, kernels.call_rows));
@@ -212,10 +212,10 @@ AttentionPlan sized_plan(const kernels::AttentionKernels& kernels, const Attenti
   plan.key_block = kernels.key_block > 0 ? kernels.key_block : attention_key_block(sizes);
   plan.key_blocks = divide_up(sizes.key_length, plan.key_block);
   plan.scores_stride = scores_stride(
-      std::min(plan.key_block, kernels::filled_up(sizes.key_length, std::max(kernels.lanes, kernels.keys_of_step))),
+      std::min(plan.key_block, kernels::filled_up(sizes.key_length, std::max(kernels.lanes, kernels.keys_at_once))),
       kernels);
   plan.padded_value_dim = round_up(sizes.value_dim, kernels.lanes);
-  plan.key_words = kernels::filled_up(sizes.head_dim / kernels.numbers_of_word, kernels.words_of_step);
+  plan.key_words = kernels::filled_up(sizes.head_dim / kernels.numbers_of_word, kernels.words_at_once);
   return plan;
 }
 
@@ -244,7 +244,7 @@ void lay_out(const kernels::AttentionKernels& kernels, const AttentionSizes& siz
   const std::int64_t packed_keys =
       plan.route == AttentionRoute::packed_by_block ? std::min(plan.call_keys, sizes.key_length) : sizes.key_length;
   // The last panel of a sequence is only as wide as keys are left, and the tiles read whole vectors of it.
-  const std::int64_t filled_keys = kernels::filled_up(packed_keys, kernels.keys_of_step);
+  const std::int64_t filled_keys = kernels::filled_up(packed_keys, kernels.keys_at_once);
   if (packed) {
     plan.packed_keys_size = round_up(filled_keys * std::max(sizes.head_dim, plan.key_words) + kernels.lanes, 32);
   }
@@ -329,7 +329,7 @@ std::size_t most_plan_bytes(const Engine& engine, const kernels::AttentionKernel
     const std::int64_t of_unit = packs_first ? std::max<std::int64_t>(kRowBlock, kernels.call_rows)
                                              : std::max(most_rows_of_copy(kernels, longest, plan), kRowBlock);
     plan.row_block = std::min(plan.rows, round_up(of_unit, std::int64_t{kernels.query_rows}));
-    plan.scores_stride = std::min(plan.key_block, longest.key_length + kernels.keys_of_step) + 2 * kernels.lanes;
+    plan.scores_stride = std::min(plan.key_block, longest.key_length + kernels.keys_at_once) + 2 * kernels.lanes;
     lay_out(kernels, longest, traits, plan);
     static_cast<void>(plan.for_worker<std::byte>(128));  // fewer rows may be more calls' by one
     most = std::max(most, plan.bytes());

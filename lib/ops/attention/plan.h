@@ -91,7 +91,7 @@ struct AttentionPlan : CallPlan {
   WorkerPart<KeyInterval> intervals;
   WorkerPart<std::int32_t> seen_begin;
   WorkerPart<std::int32_t> seen_end;
-  StepParts row_modifiers;
+  ModifierParts row_modifiers;
   WorkerPart<kernels::DropoutPlace> dropout_places;
   WorkerPart<TileState> tiles;
   WorkerPart<float> packed_keys;

@@ -17,7 +17,7 @@ bool values_are_finite(const AttentionCall& call, const kernels::KeyValueBlock& 
   const kernels::Operand& value = packed ? block.value : rows;
   if (!packed) {
     const kernels::Operand of_head =
-        value.from(head * call.keys.value_head_step(), head * call.keys.value_scale_head_stride());
+        value.from(head * call.keys.value_head_stride(), head * call.keys.value_scale_head_stride());
     return call.kernels.all_finite(of_head.from_row(first), last - first, value_dim);
   }
   const std::int64_t width = call.plan.value_panel_width;
@@ -74,10 +74,11 @@ void RowBlock::find_intervals() noexcept {
 }
 
 // Whether rows that lie so far apart are words of four bytes as the kernels multiply them: floats, or pairs.
-bool RowBlock::are_words(const kernels::Operand& rows, std::int64_t row_step, std::int64_t head_stride) const noexcept {
+bool RowBlock::are_words(const kernels::Operand& rows, std::int64_t row_stride,
+                         std::int64_t head_stride) const noexcept {
   const std::int64_t of_word = call_.kernels.numbers_of_word;
   constexpr std::int64_t kBytes = sizeof(float);
-  return kernels::bytes_of_number(rows.type) * of_word == kBytes && row_step % of_word == 0 &&
+  return kernels::bytes_of_number(rows.type) * of_word == kBytes && row_stride % of_word == 0 &&
          head_stride % of_word == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % kBytes == 0;
 }
 
@@ -90,26 +91,26 @@ void RowBlock::prepare(const RowStates& states) noexcept {
   if (call_.out.type != NumberType::float32) {
     out_ = states.out;
     out_stride_ = call_.plan.padded_value_dim;
-    out_head_step_ = states.head_stride * out_stride_;
+    out_head_stride_ = states.head_stride * out_stride_;
   } else if (even_rows_) {
     out_ = static_cast<float*>(row_at(call_.out, range_.sample, first.query, first.head));
     out_stride_ = call_.out.stride(row_axis);
-    out_head_step_ = call_.sizes.group * call_.out.stride(2);
+    out_head_stride_ = call_.sizes.group * call_.out.stride(2);
   }
   const kernels::Operand rows_of_query = operand_at(query, range_.sample, first.query, first.head);
-  const std::int64_t row_step = query.stride(row_axis);
+  const std::int64_t row_stride = query.stride(row_axis);
   const std::int64_t head_stride = call_.sizes.group * query.stride(2);
   const bool are_filled_up = call_.plan.key_words * call_.kernels.numbers_of_word != call_.sizes.head_dim;
   if (even_rows_ && !are_filled_up && call_.scale.query_factor == 1.0f &&
-      are_words(rows_of_query, row_step, head_stride)) {
+      are_words(rows_of_query, row_stride, head_stride)) {
     query_ = rows_of_query.words();
-    query_stride_ = row_step / call_.kernels.numbers_of_word;
-    query_head_step_ = head_stride / call_.kernels.numbers_of_word;
+    query_stride_ = row_stride / call_.kernels.numbers_of_word;
+    query_head_stride_ = head_stride / call_.kernels.numbers_of_word;
   } else {
     float* copy = part_of(call_, worker_, call_.plan.query);
     query_ = copy;
     query_stride_ = call_.plan.key_words;
-    query_head_step_ = count_ * query_stride_;
+    query_head_stride_ = count_ * query_stride_;
     for (std::int64_t head = 0; head < range_.heads; ++head) {
       for (std::int64_t r = 0; r < count_;) {
         // Those that one stride leads through: all of a head, or those of a group.
@@ -186,12 +187,12 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
                             .out_stride = plan.padded_value_dim},
                   .ends = {.out = nullptr, .out_stride = out_stride_, .sum = nullptr}},
         .heads = range_.heads,
-        .query_head_stride = query_head_step_,
-        .key_head_stride = call_.keys.key_head_step(),
-        .value_head_stride = call_.keys.value_head_step(),
+        .query_head_stride = query_head_stride_,
+        .key_head_stride = call_.keys.key_head_stride(),
+        .value_head_stride = call_.keys.value_head_stride(),
         .key_scale_head_stride = call_.keys.key_scale_head_stride(),
         .value_scale_head_stride = call_.keys.value_scale_head_stride(),
-        .out_head_stride = out_head_step_,
+        .out_head_stride = out_head_stride_,
         .state_head_stride = states.head_stride,
         .mask_head_stride = count_,
         .value_sums = part_of(call_, worker_, plan.value_sums),
@@ -200,12 +201,12 @@ void RowBlock::attend(std::int64_t first_key, std::int64_t last_key, const RowSt
         .from_far_memory = plan.from_far_memory,
         .follows_memory = plan.follows_memory};
     sweep.block.modifiers.first_key = sequence_.first_key + key;
-    // Tiles of registers take whole steps of packed keys, whichever of them a row sees.
-    const int of_step = call_.kernels.keys_of_step;
-    const bool steps_hide = of_step > 1 && sweep.block.keys.key.layout == kernels::OperandLayout::panels &&
-                            (!same_intervals_ || first_seen > 0 || last_seen < keys);
-    if (call_.options.mask || steps_hide) {
-      const std::int64_t first = first_seen & -of_step, last = std::min(kernels::filled_up(last_seen, of_step), keys);
+    // Tiles of registers take so many packed keys at once, whichever of them a row sees.
+    const int at_once = call_.kernels.keys_at_once;
+    const bool filled_keys_hide = at_once > 1 && sweep.block.keys.key.layout == kernels::OperandLayout::panels &&
+                                  (!same_intervals_ || first_seen > 0 || last_seen < keys);
+    if (call_.options.mask || filled_keys_hide) {
+      const std::int64_t first = first_seen & -at_once, last = std::min(kernels::filled_up(last_seen, at_once), keys);
       kernels::KeyValueBlock& block = sweep.block.keys;
       const kernels::Operand rows =
           call_.keys.block(range_.sample, range_.key_value_head, sequence_.first_key + key, keys).value;

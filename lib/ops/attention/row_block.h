@@ -51,7 +51,7 @@ class RowBlock {
   template <class Function>
   void for_each_row(const Function& function) const noexcept;
   void find_intervals() noexcept;
-  [[nodiscard]] bool are_words(const kernels::Operand& rows, std::int64_t row_step,
+  [[nodiscard]] bool are_words(const kernels::Operand& rows, std::int64_t row_stride,
                                std::int64_t head_stride) const noexcept;
   void prepare(const RowStates& states) noexcept;
   void prepare_modifiers() noexcept;
@@ -84,11 +84,11 @@ class RowBlock {
   bool even_rows_;
   const float* query_ = nullptr;
   std::int64_t query_stride_ = 0;
-  std::int64_t query_head_step_ = 0;
+  std::int64_t query_head_stride_ = 0;
   // Where rows end: in `out`; null where they lie unevenly there; in their states where they have to be narrowed.
   float* out_ = nullptr;
   std::int64_t out_stride_ = 0;
-  std::int64_t out_head_step_ = 0;
+  std::int64_t out_head_stride_ = 0;
   // Of the tile in work, in the key block in work.
   std::int32_t* begin_;
   std::int32_t* end_;

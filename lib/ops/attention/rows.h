@@ -83,15 +83,15 @@ void for_each_sequence(const AttentionCall& call, const RowRange& range, const F
 }
 
 // The last panel of `keys` keys is only as wide as keys are left, and tiles read whole vectors of it: zeros behind it,
-// where scratch memory may hold what is no number. (Panels that are filled up to whole steps are never so.)
+// where scratch memory may hold what is no number. (Panels that are filled up are never so.)
 inline void clear_behind_panels(const kernels::AttentionKernels& kernels, float* end, std::int64_t keys) noexcept {
-  if (kernels.keys_of_step == 1 && keys % kernels.lanes != 0) std::fill_n(end, kernels.lanes, 0.0f);
+  if (kernels.keys_at_once == 1 && keys % kernels.lanes != 0) std::fill_n(end, kernels.lanes, 0.0f);
 }
 
 // Packed rows of so many values, of which kernels take several keys' as one.
 [[nodiscard]] inline std::int64_t packed_value_rows(const kernels::AttentionKernels& kernels,
                                                     std::int64_t keys) noexcept {
-  return divide_up(kernels::filled_up(keys, kernels.keys_of_step), std::int64_t{kernels.numbers_of_word});
+  return divide_up(kernels::filled_up(keys, kernels.keys_at_once), std::int64_t{kernels.numbers_of_word});
 }
 
 // Packs the key blocks that begin among keys [first, last) of the tensor.

@@ -29,19 +29,19 @@ struct RowModifiers {
 };
 
 // Where each worker keeps them: room for so many of each, and they themselves.
-struct StepParts {
+struct ModifierParts {
   WorkerPart<const std::uint8_t*> masks;
   WorkerPart<const float*> biases;
   WorkerPart<kernels::RowSlope> slopes;
 };
-[[nodiscard]] inline StepParts room_for_modifiers(CallPlan& plan, std::int64_t masks, std::int64_t biases,
-                                                  std::int64_t slopes) noexcept {
+[[nodiscard]] inline ModifierParts room_for_modifiers(CallPlan& plan, std::int64_t masks, std::int64_t biases,
+                                                      std::int64_t slopes) noexcept {
   return {plan.for_worker<const std::uint8_t*>(masks), plan.for_worker<const float*>(biases),
           plan.for_worker<kernels::RowSlope>(slopes)};
 }
 template <class Call>
 [[nodiscard]] RowModifiers row_modifiers(const Call& call, int worker) noexcept {
-  const StepParts& parts = call.plan.row_modifiers;
+  const ModifierParts& parts = call.plan.row_modifiers;
   return {part_of(call, worker, parts.masks), part_of(call, worker, parts.biases), part_of(call, worker, parts.slopes)};
 }
 
@@ -53,10 +53,10 @@ template <class Call>
 // Where the row of a mask or bias for that (sample, head, query) begins; axes of extent 1 broadcast.
 template <class T>
 [[nodiscard]] T* broadcast_row(const View<T, 4>& view, std::int64_t b, std::int64_t h, std::int64_t i) noexcept {
-  const auto step = [&](int axis, std::int64_t index) {
+  const auto offset = [&](int axis, std::int64_t index) {
     return view.extent(axis) == 1 ? 0 : index * view.stride(axis);
   };
-  return view.data + step(0, b) + step(1, h) + step(2, i);
+  return view.data + offset(0, b) + offset(1, h) + offset(2, i);
 }
 
 inline void RowModifiers::set(const AttentionOptions& options, std::int64_t n, std::int64_t sample, std::int64_t head,

@@ -29,7 +29,7 @@ inline constexpr std::int64_t kShortStackFloats = 1024;
                                                 const AttentionSizes& sizes) noexcept {
   const std::int64_t lanes = sizes.query_length <= kernels.lanes ? kernels.lanes : kernels.short_rows;
   const std::int64_t of_weights = std::int64_t{kernels.lanes} * kernels.short_keys;
-  const std::int64_t words = kernels::filled_up(sizes.head_dim / kernels.numbers_of_word, kernels.words_of_step);
+  const std::int64_t words = kernels::filled_up(sizes.head_dim / kernels.numbers_of_word, kernels.words_at_once);
   return std::max(words * lanes, of_weights);
 }
 

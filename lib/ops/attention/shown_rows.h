@@ -46,16 +46,16 @@ void for_shown_rows(Engine& engine, const AttentionCall& call, std::span<const s
                     Function f) noexcept {
   // A panel of keys is packed once for that many rows; a worker's memory holds what row_block rows need.
   constexpr std::int64_t kRows = 48;
-  const std::int64_t step = std::min(kRows, call.plan.row_block);
+  const std::int64_t at_once = std::min(kRows, call.plan.row_block);
   const std::int64_t count = asked.empty() ? call.sizes.query_length : static_cast<std::int64_t>(asked.size());
-  const std::int64_t row_blocks = divide_up(count, step);
+  const std::int64_t row_blocks = divide_up(count, at_once);
   const std::int64_t key_blocks = all_keys ? 1 : call.plan.key_blocks;
   runtime::parallel_for(engine, call.sizes.batch * row_blocks * key_blocks, call.plan.workers,
                         [&](std::int64_t task, int worker) {
                           const std::int64_t first_key = task % key_blocks * call.plan.key_block;
                           const std::int64_t block = task / key_blocks;
-                          const std::int64_t first = block % row_blocks * step;
-                          f(ShownRows{block / row_blocks, first, std::min(first + step, count), asked}, first_key,
+                          const std::int64_t first = block % row_blocks * at_once;
+                          f(ShownRows{block / row_blocks, first, std::min(first + at_once, count), asked}, first_key,
                             std::min(first_key + call.plan.key_block, call.sizes.key_length), worker);
                         });
 }

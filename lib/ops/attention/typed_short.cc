@@ -19,11 +19,11 @@ float* take(float*& room, std::int64_t floats) noexcept {
 }
 
 std::int64_t words_of_row(const kernels::AttentionKernels& kernels, std::int64_t dim) noexcept {
-  return kernels::filled_up(dim / kernels.numbers_of_word, kernels.words_of_step);
+  return kernels::filled_up(dim / kernels.numbers_of_word, kernels.words_at_once);
 }
 
 // Tile registers take keys and values where they lie, and queries that are words of memory.
-bool reads_in_place(const kernels::AttentionKernels& kernels) noexcept { return kernels.keys_of_step > 1; }
+bool reads_in_place(const kernels::AttentionKernels& kernels) noexcept { return kernels.keys_at_once > 1; }
 bool are_words(const kernels::Operand& rows) noexcept {
   return rows.stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % sizeof(float) == 0;
 }

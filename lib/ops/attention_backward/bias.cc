@@ -14,14 +14,14 @@ struct Range {
   std::int64_t last;
 };
 
-// Indices of an axis that go into entry `entry` of a broadcast axis, or of blocks of `step` of a full one.
-Range part_of(bool full, std::int64_t entry, std::int64_t step, std::int64_t extent) noexcept {
+// Indices of an axis that go into entry `entry` of a broadcast axis, or of blocks of `block` of a full one.
+Range part_of(bool full, std::int64_t entry, std::int64_t block, std::int64_t extent) noexcept {
   if (!full) return {0, extent};
-  return {entry * step, std::min((entry + 1) * step, extent)};
+  return {entry * block, std::min((entry + 1) * block, extent)};
 }
 
-std::int64_t parts(bool full, std::int64_t step, std::int64_t extent) noexcept {
-  return full ? divide_up(extent, step) : 1;
+std::int64_t parts(bool full, std::int64_t block, std::int64_t extent) noexcept {
+  return full ? divide_up(extent, block) : 1;
 }
 
 // The entries of one unit, and where their sums grow: one for each row and key, or for all of them together.

@@ -68,8 +68,8 @@ void BackwardBlock::copy_words(const kernels::Operand& from, std::int64_t rows, 
                                float* to) const noexcept {
   const kernels::AttentionKernels& kernels = call_.kernels;
   kernels.copy_rows(from, 1.0f, rows, dim, to);
-  const std::int64_t words = kernels::filled_up(dim / kernels.numbers_of_word, kernels.words_of_step);
-  std::fill(to + rows * words, to + kernels::filled_up(rows, kernels.keys_of_step) * words, 0.0f);
+  const std::int64_t words = kernels::filled_up(dim / kernels.numbers_of_word, kernels.words_at_once);
+  std::fill(to + rows * words, to + kernels::filled_up(rows, kernels.keys_at_once) * words, 0.0f);
 }
 
 void BackwardBlock::bring_keys(const kernels::Operand& from, std::int64_t dim, float* to) const noexcept {
@@ -101,7 +101,7 @@ bool BackwardBlock::find_intervals(std::int64_t first_row, std::int64_t rows) no
   return sees_any;
 }
 
-void BackwardBlock::take_steps(std::int64_t head, std::int64_t first_row) noexcept {
+void BackwardBlock::take_modifiers(std::int64_t head, std::int64_t first_row) noexcept {
   const RowModifiers rows = row_modifiers(call_, worker_);
   for (std::int64_t r = 0; r < tile_.rows; ++r) {
     rows.set(call_.options, r, sample_, head, sequence_.first_query + first_row + r,
@@ -115,7 +115,7 @@ void BackwardBlock::bring_rows(const kernels::Operand& from, std::int64_t dim, s
   const kernels::AttentionKernels& kernels = call_.kernels;
   of_scores = of_sums = to;
   if (!call_.multiplies_pairs()) return call_.backward.products.take_rows(from, tile_.rows, dim, to, padded);
-  const std::int64_t pairs = divide_up(kernels::filled_up(tile_.rows, kernels.keys_of_step), 2);
+  const std::int64_t pairs = divide_up(kernels::filled_up(tile_.rows, kernels.keys_at_once), 2);
   if (call_.multiplies_tiles()) {
     kernels.pack_values(from, tile_.rows, dim, to, pairs * kernels.value_panel);
   } else {
@@ -181,7 +181,7 @@ bool BackwardBlock::take_rows(std::int64_t head, std::int64_t first_row, std::in
   tile_.next_out_gradient = rows_at(out_gradients, sample_, next, head);
   tile_.next_rows = std::min(rows, sequence_.queries - first_row - rows);
   take_log_sum_exp(head, first_row);
-  if (has_row_modifiers(call_.options)) take_steps(head, first_row);
+  if (has_row_modifiers(call_.options)) take_modifiers(head, first_row);
   const bool hides = !tile_.whole || call_.options.mask;
   tile_.exactly = hides && !all_finite(query_rows, gradient_rows);
   return true;

@@ -38,7 +38,7 @@ struct BackwardCall {
   float* narrow_sums;  // of a query gradient of 16 bits: [B · Hq · Lq][padded head_dim]; null where it is of floats
 
   [[nodiscard]] bool multiplies_pairs() const noexcept { return kernels.numbers_of_word == 2; }
-  [[nodiscard]] bool multiplies_tiles() const noexcept { return kernels.keys_of_step > 1; }
+  [[nodiscard]] bool multiplies_tiles() const noexcept { return kernels.keys_at_once > 1; }
   // See BackwardTile.
   [[nodiscard]] bool takes_keys_as_rows() const noexcept {
     return multiplies_tiles() && modifiers.asked == 0 && options.dropout.probability == 0;
@@ -81,12 +81,12 @@ class BackwardBlock {
  private:
   bool find_intervals(std::int64_t first_row, std::int64_t rows) noexcept;
   void take_log_sum_exp(std::int64_t head, std::int64_t first_row) noexcept;
-  void take_steps(std::int64_t head, std::int64_t first_row) noexcept;
+  void take_modifiers(std::int64_t head, std::int64_t first_row) noexcept;
   // The tile's rows of a tensor, as both kinds of products take them.
   void bring_rows(const kernels::Operand& from, std::int64_t dim, std::int64_t padded, float* to,
                   const float*& of_scores, const float*& of_sums) noexcept;
   void bring_keys(const kernels::Operand& from, std::int64_t dim, float* to) const noexcept;
-  // Rows of words, filled up to whole steps of tile registers.
+  // Rows of words, filled up to what tile registers take at once.
   void copy_words(const kernels::Operand& from, std::int64_t rows, std::int64_t dim, float* to) const noexcept;
   [[nodiscard]] bool all_finite(const kernels::Operand& query, const kernels::Operand& out_gradient) noexcept;
 

@@ -25,7 +25,7 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   const std::int64_t keys = plan.key_block;
   // Words of pairs take half of it twice, but for what fills them up.
   const auto room_of_rows = [&](std::int64_t dim, std::int64_t padded) {
-    return std::max(rows * padded, rows / 2 * padded + rows * kernels::filled_up(dim / 2, kernels.words_of_step));
+    return std::max(rows * padded, rows / 2 * padded + rows * kernels::filled_up(dim / 2, kernels.words_at_once));
   };
   plan.query = plan.for_worker<float>(room_of_rows(sizes.head_dim, plan.padded_head_dim));
   plan.out_gradient = plan.for_worker<float>(room_of_rows(sizes.value_dim, plan.padded_value_dim));
@@ -39,10 +39,10 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
   // of score gradients for words of two keys. In tile registers weights and score gradients of two rows take all of it,
   // and floats are in front of the words of two keys.
   assert(4 * kernels.query_rows <= rows);
-  assert(kernels.keys_of_step == 1 || rows <= kernels::BackwardTile::kMostRowsOfTiles);
+  assert(kernels.keys_at_once == 1 || rows <= kernels::BackwardTile::kMostRowsOfTiles);
   plan.weights = plan.for_worker<float>(rows * plan.stride);
   plan.score_gradients = plan.for_worker<float>(rows * plan.stride);
-  if (kernels.keys_of_step > 1) plan.room_of_tiles = plan.for_worker<float>(kernels::BackwardTile::kRoomOfTiles);
+  if (kernels.keys_at_once > 1) plan.room_of_tiles = plan.for_worker<float>(kernels::BackwardTile::kRoomOfTiles);
   // Tiles read whole vectors of the last panel.
   plan.key_panels = plan.for_worker<float>(keys * plan.padded_head_dim + kernels.key_panel);
   plan.value_panels = plan.for_worker<float>(keys * plan.padded_value_dim + kernels.key_panel);
@@ -61,9 +61,9 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   // their query gradients, from beyond the second cache level where heads lie side by side: so blocks of keys are as
   // large as that level holds beside the weights (850 KiB in all at 64).
   const bool narrow = sizes.head_dim + sizes.value_dim <= 128;
-  // Of tile registers whole steps. There a step of keys has its sums read and written once for each block of rows, so
-  // blocks of these are larger, too.
-  const bool in_tiles = kernels.keys_of_step > 1;
+  // For tile registers what they take at once. There keys have their sums read and written once for each block of rows,
+  // so blocks of these are larger, too.
+  const bool in_tiles = kernels.keys_at_once > 1;
   plan.query_block = in_tiles ? 256 : narrow ? 96 : 48;
   plan.key_block = in_tiles ? (sizes.head_dim + sizes.value_dim <= 256 ? 512 : 256) : narrow ? 384 : 192;
   plan.key_blocks = divide_up(sizes.key_length, plan.key_block);

@@ -31,7 +31,7 @@ struct BackwardPlan : CallPlan {
   WorkerPart<float> large_maximum;
   WorkerPart<std::int32_t> begin;
   WorkerPart<std::int32_t> end;
-  StepParts row_modifiers;
+  ModifierParts row_modifiers;
   WorkerPart<float> cap_derivatives;
   WorkerPart<float> weights;
   WorkerPart<float> score_gradients;

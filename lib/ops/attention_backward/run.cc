@@ -108,16 +108,16 @@ class Turn {
   Turn(std::int64_t* before, std::int64_t* here) noexcept : before_(before), here_(here) {}
 
   // False where the call was told to end: the block that is waited for may never come.
-  [[nodiscard]] bool wait_for(std::int64_t step) const noexcept {
+  [[nodiscard]] bool wait_for(std::int64_t row_block) const noexcept {
     if (before_ == nullptr) return true;
     while (!runtime::spin_until(std::chrono::microseconds(1000),
-                                [&] { return __atomic_load_n(before_, __ATOMIC_ACQUIRE) >= step; })) {
+                                [&] { return __atomic_load_n(before_, __ATOMIC_ACQUIRE) >= row_block; })) {
       if (runtime::is_cancelled()) return false;
     }
     return true;
   }
-  void pass(std::int64_t step) const noexcept {
-    if (here_ != nullptr) __atomic_store_n(here_, step, __ATOMIC_RELEASE);
+  void pass(std::int64_t row_block) const noexcept {
+    if (here_ != nullptr) __atomic_store_n(here_, row_block, __ATOMIC_RELEASE);
   }
 
  private:

@@ -111,9 +111,9 @@ void embed_widened(Engine& engine, std::span<const Embedding> embeddings, const 
   };
   ops::for_row_blocks(engine, out.extent(0), out.extent(1), runtime::costs::kEmbedding,
                       [&](std::int64_t first, std::int64_t count, int worker) {
-                        const std::int64_t end = first + count, step = buffers.size().rows;
-                        for (std::int64_t row = first; row < end; row += step) {
-                          sum_rows(worker, row, std::min(step, end - row));
+                        const std::int64_t end = first + count, at_once = buffers.size().rows;
+                        for (std::int64_t row = first; row < end; row += at_once) {
+                          sum_rows(worker, row, std::min(at_once, end - row));
                         }
                       });
 }

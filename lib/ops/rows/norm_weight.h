@@ -10,8 +10,8 @@
 
 namespace headlight::ops {
 
-// weight, or 1 + weight in scratch memory: adding it in every row would take longer than the rest of a step. Throws
-// OutOfMemory in the name of `operation`.
+// weight, or 1 + weight in scratch memory: adding it in every row would take longer than all else that a row wants.
+// Throws OutOfMemory in the name of `operation`.
 class NormWeight {
  public:
   NormWeight(Engine& engine, std::string_view operation, std::span<const float> weight, bool one_plus_weight)

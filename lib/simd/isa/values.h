@@ -23,7 +23,7 @@ struct Values {
   int gemm_rows_of_two_panels = 0;    // tiles of 2 … so many rows take two panels at once
   int gemm_panels_of_one_row = 2;     // which a tile of a single row takes; 0: as many as its type of number can
   bool gemm_asks_for_panels = false;  // by prefetches
-  // Whether sums are held in registers, against the compiler's choice, where a step multiplies floats, too: see
+  // Whether sums are held in registers, against the compiler's choice, where an iteration multiplies floats, too: see
   // kKeepsSums (kernels/tile-inl.h).
   bool keeps_all_sums = false;
 

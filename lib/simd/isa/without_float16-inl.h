@@ -19,7 +19,7 @@ HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
 }
 
 // Normal numbers as in round_to_bf16(), 13 bits further down and with the other bias. Below 2⁻¹⁴ the sum with one half
-// has steps of 2⁻²⁴, which are those of a subnormal number.
+// has a spacing of 2⁻²⁴, which is that of a subnormal number.
 HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
   const Vec magnitude = abs(v);
   const IntVec bits = as_int(magnitude);

@@ -79,9 +79,9 @@ float to_odd_block(const float* a, const float* b, std::int64_t depth) {
 // As AMX has it, all of K: of each 32 numbers the first ones of the pairs and the second ones apart.
 float tiles_sum(const float* a, const float* b, std::int64_t depth) {
   float sum = 0;
-  for (std::int64_t step = 0; step < depth; step += 32) {
+  for (std::int64_t run = 0; run < depth; run += 32) {
     float chains[2] = {0, 0};
-    for (std::int64_t k = step; k < std::min(depth, step + 32); ++k) {
+    for (std::int64_t k = run; k < std::min(depth, run + 32); ++k) {
       chains[k % 2] = std::fma(a[k], b[k], chains[k % 2]);
     }
     sum += chains[0] + chains[1];

@@ -8,7 +8,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// A sum stays in its register, and steps are done in the order in which they are written.
+// A sum stays in its register, and products are done in the order in which they are written.
 HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
   auto native = to_native(sum);
   asm volatile("" : "+v"(native));
@@ -16,7 +16,7 @@ HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
 }
 
 // The address, known only once v has been loaded. A barrier for all memory would have g++ load the tile's own pointers
-// anew in each step.
+// anew in each iteration.
 HEADLIGHT_INLINE std::intptr_t behind_load(std::intptr_t address, Vec v) {
   asm volatile("" : "+r"(address) : "v"(to_native(v)));
   return address;

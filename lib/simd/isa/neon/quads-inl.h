@@ -18,8 +18,8 @@ HEADLIGHT_INLINE Vec upper_halves(Vec a, Vec b) {
 HEADLIGHT_INLINE Vec interleave_lower(Vec a, Vec b) { return from_native(vzip1q_f32(to_native(a), to_native(b))); }
 HEADLIGHT_INLINE Vec interleave_upper(Vec a, Vec b) { return from_native(vzip2q_f32(to_native(a), to_native(b))); }
 
-// Products are done as they are written. g++ 12 would read all rows of a step ahead and have no register left for four
-// of the 24 sums of a tile of 12 rows.
+// Products are done as they are written. g++ 12 would read all rows of an iteration ahead and have no register left for
+// four of the 24 sums of a tile of 12 rows.
 HEADLIGHT_INLINE Vec in_order(Vec sum) {
   auto native = to_native(sum);
   asm volatile("" : "+w"(native));

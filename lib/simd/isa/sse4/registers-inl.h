@@ -8,7 +8,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// A sum stays in its register, and steps are done in the order in which they are written.
+// A sum stays in its register, and products are done in the order in which they are written.
 HEADLIGHT_INLINE void keep_in_register(Vec& sum) {
   auto native = to_native(sum);
   asm volatile("" : "+x"(native));
