@@ -48,6 +48,56 @@ std::int64_t tiles_per_block(const kernels::GemmKernels& kernels, std::int64_t d
                     kLeastTileRegisters, kMostTileRegisters);
 }
 
+// Whether it pays to pack all of B at once, asked without a product that a shape without memory behind it would
+// overflow.
+bool pays_to_pack_first(const kernels::GemmKernels& kernels, const kernels::GemmBlock& product) noexcept {
+  const std::int64_t width = round_up(product.columns, kernels.lanes);
+  return divide_up(product.rows, kernels.tile_rows) > kTilesPerPackingBlock &&
+         product.depth <= kMostPackedFloats / std::max(width, std::int64_t{1});
+}
+
+// By row blocks: who rounds rows of A, and how many columns are a task's.
+void split_columns(GemmSplit& split, const kernels::GemmKernels& kernels, std::int64_t batch, int threads,
+                   const kernels::GemmBlock& product) noexcept {
+  const std::int64_t panels = divide_up(product.columns, kernels.panel_width);
+  const std::int64_t all = batch * split.row_blocks * panels, enough = all / (kTasksPerWorker * threads);
+  std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
+  if (kernels.round_rows != nullptr && !lies_rounded(kernels, product)) {
+    // Rows that are many stay in the second-level cache of who rounded them; of few, all are rounded before any task.
+    const bool is_enough = split.row_blocks >= kTasksPerWorker * threads;
+    split.rounding = is_enough || threads == 1 ? RoundA::by_block : RoundA::ahead;
+    if (split.rounding == RoundA::by_block) panels_each = panels;
+  } else if (product.a_depth_stride != 1) {
+    const std::int64_t for_all = divide_up(all, std::int64_t{threads});  // else some have nothing to do
+    panels_each = std::clamp(enough, std::min(kLeastPanelsPerTurn, for_all), kMostPanelsPerTurn);
+  }
+  if (product.rows < kernels.tile_rows) panels_each = round_up(panels_each, 4);  // few rows go over four at once
+  split.columns_each = panels_each * kernels.panel_width;
+  split.column_blocks = divide_up(panels, panels_each);
+  // Whichever reads fewer bytes again: all of B for each block of rows, or all of A for each block of columns.
+  split.rows_fastest = product.columns * (split.row_blocks / split.row_groups - 1) >
+                       product.rows / split.row_groups * (split.column_blocks - 1);
+}
+
+// How many blocks are a task, and how many workers that is worth.
+void split_tasks(GemmSplit& split, const kernels::GemmKernels& kernels, std::int64_t batch, const Engine& engine,
+                 const kernels::GemmBlock& product) noexcept {
+  const std::int64_t n = product.columns, k = product.depth;
+  const std::int64_t blocks = batch * split.row_blocks * split.column_blocks;
+  const double work = static_cast<double>(divide_up(product.rows, split.row_blocks)) *
+                      static_cast<double>(std::min(n, split.columns_each)) *
+                      static_cast<double>(std::max(k, std::int64_t{1}));
+  split.grain = std::clamp(static_cast<std::int64_t>(runtime::costs::kGemmTask * kernels.products / work),
+                           std::int64_t{1}, std::max(blocks, std::int64_t{1}));
+  split.tasks = divide_up(blocks, split.grain);
+  const double bytes =
+      static_cast<double>(n) * static_cast<double>(product.b.panel_rows(k)) * static_cast<double>(sizeof(float));
+  const double nanoseconds =
+      work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes * kernels.products) +
+      static_cast<double>(batch) * bytes * runtime::costs::kGemmReading;
+  split.workers = runtime::workers_for(engine, split.tasks, nanoseconds);
+}
+
 }  // namespace
 
 bool lies_rounded(const kernels::GemmKernels& kernels, const kernels::GemmBlock& product) noexcept {
@@ -88,17 +138,13 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   const std::int64_t m = product.rows;
   const std::int64_t n = product.columns;
   const std::int64_t k = product.depth;
-  const std::int64_t panels = divide_up(n, kernels.panel_width);
   const std::int64_t tiles = divide_up(m, kernels.tile_rows);
   bool packs = product.b.layout == kernels::OperandLayout::columns ||
                (product.b.layout == kernels::OperandLayout::rows && tiles > kernels.in_place_tiles);
   kernels::GemmBlock block = product;
-  // Whether all of B is packed at once, asked without a product that a shape without memory behind it would overflow.
-  const std::int64_t width = round_up(n, kernels.lanes);
-  if (packs && pack_b == PackB::once_where_it_pays && batch == 1 && tiles > kTilesPerPackingBlock &&
-      k <= kMostPackedFloats / std::max(width, std::int64_t{1})) {
+  if (packs && pack_b == PackB::once_where_it_pays && batch == 1 && pays_to_pack_first(kernels, product)) {
     split.packs_first = true;
-    split.packed = split.for_call<float>(width, k);
+    split.packed = split.for_call<float>(round_up(n, kernels.lanes), k);
     block.b.layout = kernels::OperandLayout::panels;
     packs = false;
   }
@@ -107,34 +153,12 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
   const std::int64_t rows_per_worker = packs ? kTilesPerPackingBlock * kernels.tile_rows : kRowsPerWorker;
   split.row_groups = batch == 1 && m >= rows_per_worker * threads ? threads : 1;
   split.row_blocks = round_up(split.row_blocks, split.row_groups);
-  const std::int64_t enough = batch * split.row_blocks * panels / (kTasksPerWorker * threads);
-  std::int64_t panels_each = std::clamp(enough, std::int64_t{1}, kMaxPanels);
-  const bool rounds = kernels.round_rows != nullptr && !lies_rounded(kernels, product);
-  if (rounds) {
-    // Rows that are many stay in the second-level cache of who rounded them; of few, all are rounded before any task.
-    const bool is_enough = split.row_blocks >= kTasksPerWorker * threads;
-    split.rounding = is_enough || threads == 1 ? RoundA::by_block : RoundA::ahead;
-    if (split.rounding == RoundA::by_block) panels_each = panels;
-    block.a_depth_stride = 1;
-  } else if (product.a_depth_stride != 1) {
-    const std::int64_t for_all = divide_up(batch * split.row_blocks * panels, threads);  // else some have nothing to do
-    panels_each = std::clamp(enough, std::min(kLeastPanelsPerTurn, for_all), kMostPanelsPerTurn);
-  }
-  if (m < kernels.tile_rows) panels_each = round_up(panels_each, 4);  // few rows go over four panels at once
-  split.columns_each = panels_each * kernels.panel_width;
-  split.column_blocks = divide_up(panels, panels_each);
-  // Whichever reads fewer bytes again: all of B for each block of rows, or all of A for each block of columns.
-  split.rows_fastest = n * (split.row_blocks / split.row_groups - 1) > m / split.row_groups * (split.column_blocks - 1);
+  split_columns(split, kernels, batch, threads, product);
+  split_tasks(split, kernels, batch, engine, product);
 
-  const std::int64_t blocks = batch * split.row_blocks * split.column_blocks;
-  const std::int64_t rows = divide_up(m, split.row_blocks);
-  const double work = static_cast<double>(rows) * static_cast<double>(std::min(n, split.columns_each)) *
-                      static_cast<double>(std::max(k, std::int64_t{1}));
-  split.grain = std::clamp(static_cast<std::int64_t>(runtime::costs::kGemmTask * kernels.products / work),
-                           std::int64_t{1}, std::max(blocks, std::int64_t{1}));
-  split.tasks = divide_up(blocks, split.grain);
-
-  block.rows = rows;
+  const bool rounds = split.rounding != RoundA::no;
+  if (rounds) block.a_depth_stride = 1;
+  block.rows = divide_up(m, split.row_blocks);
   block.columns = std::min(n, split.columns_each);
   std::int64_t floats = kernels.scratch_floats(block);
   if (split.column_blocks > 1) {
@@ -147,13 +171,6 @@ GemmSplit split_gemm(const Engine& engine, std::int64_t batch, const kernels::Ge
     const std::int64_t most = kTasksPerWorker * threads * tiles_each * kernels.tile_rows;
     split.rounded = split.for_call<float>(std::min(m, most), kernels.rounded_row(k));
   }
-
-  const double bytes =
-      static_cast<double>(n) * static_cast<double>(product.b.panel_rows(k)) * static_cast<double>(sizeof(float));
-  const double nanoseconds =
-      work * static_cast<double>(blocks) / (runtime::costs::kVectorProducts * kernels.lanes * kernels.products) +
-      static_cast<double>(batch) * bytes * runtime::costs::kGemmReading;
-  split.workers = runtime::workers_for(engine, split.tasks, nanoseconds);
   return split;
 }
 
@@ -173,10 +190,8 @@ std::size_t gemm_bytes_up_to(const Engine& engine, kernels::GemmBlock product) n
     turned.columns = m;
     floats = kernels.scratch_floats(turned);
   }
-  const std::int64_t width = round_up(n, kernels.lanes);
-  const bool packs_first = packs && divide_up(m, kernels.tile_rows) > kTilesPerPackingBlock &&
-                           k <= kMostPackedFloats / std::max(width, std::int64_t{1});
-  if (packs_first) most.packed = most.for_call<float>(width, k);
+  const bool packs_first = packs && pays_to_pack_first(kernels, product);
+  if (packs_first) most.packed = most.for_call<float>(round_up(n, kernels.lanes), k);
   const std::int64_t tiles_each = std::max(packs ? kTilesPerPackingBlock : 0, tiles_per_block(kernels, k));
   const bool rounds = kernels.round_rows != nullptr;
   product.rows = std::min(m, tiles_each * kernels.tile_rows);
