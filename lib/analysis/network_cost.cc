@@ -183,13 +183,10 @@ class TrainedGraph {
   }
 
   // Graph::run_forward() and run_backward().
-  void run_forward(const Engine& engine, const layers::BufferPlaces& places, const OperationRange& some,
-                   ScratchAccount& account) const {
+  void run_forward(const Engine& engine, const OperationRange& some, ScratchAccount& account) const {
     for (int first = some.first; first < some.end;) {
       const OperationRange* const run = operations().run_of(first);
-      int end = run == nullptr ? first + 1 : std::min(run->end, some.end);
-      while (run == nullptr && end < some.end && operations().run_of(end) == nullptr) ++end;
-      const Loan memory(account, run != nullptr ? places.within_runs : places.outside_runs);
+      const int end = run == nullptr ? first + 1 : std::min(run->end, some.end);
       for_each_size(run != nullptr, [&](std::int64_t rows) {
         for_each({first, end}, [&](const Operation& one) { pass_forward(engine, sequences_, one, rows, account); });
       });
@@ -215,34 +212,37 @@ class TrainedGraph {
 
   // Graph::forward() and backward().
   void walk_forward(const Engine& engine, ScratchAccount& account) const {
-    const layers::BufferPlaces places = graph_.buffers().places(operations(), plan(), training_.activations, tokens());
-    const Loan throughout(account, places.throughout);
+    const Loan buffers(account, buffer_bytes());
     std::size_t again = 0;
     for_each_segment([&](int first, int end) {
       for (int number = first; number < end; ++number) again = std::max(again, bytes_of(number, number + 1));
     });
     const Loan kept(account, again + (training_.segment > 1 ? 2 * output_bytes() : 0));
-    if (training_.segment == 0) return run_forward(engine, places, operations().all(), account);
+    if (training_.segment == 0) return run_forward(engine, operations().all(), account);
     int done = 0;
     for (const OperationRange& one : operations().blocks()) {
-      run_forward(engine, places, {done, one.end}, account);
+      run_forward(engine, {done, one.end}, account);
       done = one.end;
     }
-    run_forward(engine, places, {done, operations().size()}, account);
+    run_forward(engine, {done, operations().size()}, account);
   }
   void walk_backward(const Engine& engine, ScratchAccount& account) const {
     const Loan gradients(account, plan().gradients(Staying::throughout).bytes(tokens()));
     if (training_.segment == 0) return run_backward(engine, operations().all(), account);
-    const layers::BufferPlaces places = graph_.buffers().places(operations(), plan(), training_.activations, tokens());
     const Loan output(account, writes_output_again() ? output_bytes_of_network() : 0);
-    const Loan throughout(account, places.throughout);
     run_backward(engine, {operations().blocks().back().end, operations().size()}, account);
     for_each_segment([&](int first, int end) {
       const Loan memory(account, segment_bytes(first, end));
-      for (int number = first; number < end; ++number) run_forward(engine, places, again(number, end), account);
+      for (int number = first; number < end; ++number) {
+        const Loan buffers(account, buffer_bytes());
+        run_forward(engine, again(number, end), account);
+      }
       run_backward(engine, {block(first).first, block(end - 1).end}, account);
     });
     run_backward(engine, {0, block(0).first}, account);
+  }
+  [[nodiscard]] std::size_t buffer_bytes() const {
+    return graph_.buffers().places(operations(), plan(), training_.activations, tokens()).bytes;
   }
   [[nodiscard]] std::size_t output_bytes_of_network() const {
     return rows_bytes(tokens(), operations().made_by(operations().size() - 1).columns);

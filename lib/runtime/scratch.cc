@@ -91,8 +91,9 @@ void ScratchPool::clear(Slot& slot) noexcept {
 }
 
 std::size_t ScratchPool::bytes() const noexcept {
+  const auto touched = static_cast<std::size_t>(std::min(touched_.load(std::memory_order_relaxed) + 1, kSlots));
   std::size_t sum = 0;
-  for (const Slot& slot : slots_) sum += slot.capacity.load(std::memory_order_relaxed);
+  for (std::size_t slot = 0; slot < touched; ++slot) sum += slots_[slot].capacity.load(std::memory_order_relaxed);
   return sum;
 }
 

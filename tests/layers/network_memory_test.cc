@@ -1,6 +1,9 @@
 // Networks take no more memory than they foretell, and none once it is reserved.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -14,6 +17,7 @@
 #include "support/allocation_counter.h"
 #include "support/compare.h"
 #include "support/isas.h"
+#include "support/refusal.h"
 #include "support/workers.h"
 
 namespace headlight::test::network_memory_test {
@@ -47,6 +51,82 @@ TEST_P(NetworkMemoryTest, AllocatesNothingOnceReserved) {
   }
 }
 
+// Of so many that lie in the pool's pages.
+constexpr std::size_t kPages = 4 * 4096;
+
+NetworkSpec of_one_block(std::int64_t width, const AttentionSpec& attention, std::int64_t hidden_width) {
+  NetworkSpec spec;
+  spec.width = width;
+  spec.embedding.vocabulary = 20;
+  spec.blocks.resize(1);
+  spec.blocks[0].attention = attention;
+  spec.blocks[0].feed_forward.hidden_width = hidden_width;
+  return spec;
+}
+
+// A call without reserve() leaves the engine with what workspace_bytes() says, however small the first blocks are that
+// operations take; and it finds enough in any later call with fewer tokens.
+TEST_P(NetworkMemoryTest, KeepsWhatItForetellsOfAFirstCall) {
+  Random random(12);
+  for (std::int64_t n = 0; n < 14; ++n) {
+    const int threads = static_cast<int>(random.integer(1, 4));
+    const std::int64_t head_dim = random.once_in(2) ? 32 : 64, heads = random.integer(1, 6);
+    NetworkSpec spec = random.once_in(3)
+                           ? draw_network_for(random, 1200)
+                           : of_one_block(heads * head_dim, {.heads = heads, .head_dim = head_dim, .window_before = 9},
+                                          heads * head_dim * random.integer(1, 4));
+    Network network(spec);
+    randomize(network, random);
+    network.set_precision(random.once_in(2) ? NumberType::float32 : NumberType::int8);
+    std::vector<std::int64_t> lengths = {random.integer(1, 600)};
+    while (!random.once_in(6)) lengths.push_back(random.integer(0, 100));
+    const Tokens tokens(random, 20, lengths);
+    Engine engine(options(threads)), reserved(options(threads));
+    static_cast<void>(forward(engine, network, tokens));
+    const std::size_t bytes = engine.scratch_bytes();
+    network.reserve(reserved, tokens.count());
+    EXPECT_LE(bytes, network.workspace_bytes(engine, tokens.count()) + kPages) << "network " << n;
+    EXPECT_LE(bytes, reserved.scratch_bytes()) << "network " << n;
+    for (int fewer = 0; fewer < 4; ++fewer) {
+      const std::int64_t count = random.integer(1, tokens.count()), first = random.integer(0, count);
+      static_cast<void>(forward(engine, network, Tokens(random, 20, {first, count - first})));
+      EXPECT_EQ(engine.scratch_bytes(), bytes) << "network " << n << ", " << first << " of " << count << " tokens";
+    }
+  }
+}
+
+// Fewer rows may take another route through attention or a product, and more memory.
+TEST_P(NetworkMemoryTest, ReservesForAnyFewerTokens) {
+  Random random(13);
+  constexpr std::int64_t kTokens = 2048;
+  for (const int threads : {2, 3}) {
+    const Network network(of_one_block(8, {.heads = 12, .head_dim = 64, .window_before = 2, .window_after = 2}, 16));
+    Engine engine(options(threads));
+    network.reserve(engine, kTokens);
+    const std::size_t bytes = engine.scratch_bytes();
+    for (std::int64_t count = 393; count < kTokens; count += 180) {
+      for (const std::int64_t first : {count, count / 2}) {
+        static_cast<void>(forward(engine, network, Tokens(random, 20, {first, count - first})));
+        EXPECT_EQ(engine.scratch_bytes(), bytes) << first << " of " << count << " tokens, " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(Network, RefusesTokensWhoseRowsPass63Bits) {
+  Engine engine({.threads = 2});
+  NetworkSpec spec = of_one_block(64, {.heads = 4, .head_dim = 16}, 64);
+  spec.blocks[0].attention.rotary.dims = 16;
+  for (const std::int64_t tokens : {std::int64_t{1} << 60, std::numeric_limits<std::int64_t>::max()}) {
+    const std::string expected =
+        "Network: tokens is " + std::to_string(tokens) + ", expected rows that take less than 2⁶³ bytes";
+    EXPECT_EQ(refusal([&] { static_cast<void>(Network(spec).workspace_bytes(engine, tokens)); }), expected);
+    EXPECT_EQ(refusal([&] { Network(spec).reserve(engine, tokens); }), expected);
+  }
+  spec.blocks.clear();
+  EXPECT_NE(refusal([&] { static_cast<void>(Network(spec).workspace_bytes(engine, std::int64_t{1} << 60)); }), "");
+}
+
 // Attention's memory does not grow with the length alone: it is foretold for any that go through a block together.
 TEST_P(NetworkMemoryTest, TakesNoMoreThanItForetellsWhateverSequencesGoTogether) {
   Random random(7);
@@ -58,14 +138,8 @@ TEST_P(NetworkMemoryTest, TakesNoMoreThanItForetellsWhateverSequencesGoTogether)
                                         few,         {200, 300, 100},    {430, 9, 430}};
   for (const int threads : {1, 2, 5}) {
     for (const Lengths& lengths : batches) {
-      NetworkSpec spec;
-      spec.width = 8;
-      spec.embedding.vocabulary = 20;
-      spec.blocks.resize(1);
       // Few keys for each row take as much memory, and less time.
-      spec.blocks[0].attention = {.heads = 12, .head_dim = 64, .window_before = 2, .window_after = 2};
-      spec.blocks[0].feed_forward.hidden_width = 16;
-      Network network(spec);
+      Network network(of_one_block(8, {.heads = 12, .head_dim = 64, .window_before = 2, .window_after = 2}, 16));
       network.set_precision(threads == 1 ? NumberType::int8 : NumberType::float32);
       const Tokens tokens(random, 20, lengths);
       Engine reserved(options(threads)), fresh(options(threads));
@@ -82,13 +156,9 @@ TEST_P(NetworkMemoryTest, TakesNoMoreThanItForetellsWhateverSequencesGoTogether)
 // The angles of some scalings ask how long a sequence is: those without tokens are not counted.
 TEST_P(NetworkMemoryTest, TakesNoMemoryForSequencesWithoutTokens) {
   Random random(9);
-  NetworkSpec spec;
-  spec.width = 8;
-  spec.embedding.vocabulary = 20;
-  spec.blocks.resize(1);
-  spec.blocks[0].feed_forward.hidden_width = 8;
+  NetworkSpec spec = of_one_block(8, {.head_dim = 8}, 8);
   RotarySpec& rotary = spec.blocks[0].attention.rotary;
-  spec.blocks[0].attention.head_dim = rotary.dims = 8;
+  rotary.dims = 8;
   rotary.scaling = {.kind = RotaryScalingKind::dynamic, .factor = 4, .original_length = 4};
   Network network(spec);
   randomize(network, random);

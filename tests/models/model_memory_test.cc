@@ -1,6 +1,8 @@
 // A model that is warm, or reserved, takes no memory; and writes where it is told to.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -153,6 +155,35 @@ TEST(ModelMemory, NothingIsAllocatedAfterReserve) {
             << columns << ", " << threads << " threads";
       }
     }
+  }
+}
+
+// Fewer tokens may take another route through attention, and more memory: sequences that go through a layer by
+// themselves, and others.
+TEST(ModelMemory, NothingIsAllocatedForFewerTokensThanAreReserved) {
+  constexpr std::int64_t kTokens = 2048;
+  ModelOptions options;
+  options.encoder = {.vocabulary = 5,
+                     .max_positions = kTokens,
+                     .token_types = 2,
+                     .width = 768,
+                     .heads = 12,
+                     .feed_forward_width = 64,
+                     .layers = 1};
+  options.max_length = kTokens;
+  const TextEncoder model(options, Tokenizer({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}),
+                          headlight::Encoder(options.encoder));
+  Engine engine({.threads = 2});
+  test::wait_for_workers(engine);
+  model.reserve(engine, kTokens);
+  const std::size_t reserved = engine.scratch_bytes();
+  for (const auto [rows, columns] : {std::array<std::int64_t, 2>{1, 1473}, {2, 750}, {3, 600}, {1, 1137}, {8, 144}}) {
+    const Tensor<std::int64_t, 2> ids({rows, columns});
+    Tensor<float, 2> out({rows, model.embed_width()});
+    const AllocationCounter counter;
+    model.embed(engine, ids, View<const std::int64_t, 2>(), out);
+    EXPECT_EQ(counter.count(), 0) << rows << " of " << columns << " tokens";
+    EXPECT_EQ(engine.scratch_bytes(), reserved) << rows << " of " << columns << " tokens";
   }
 }
 

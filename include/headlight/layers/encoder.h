@@ -112,7 +112,8 @@ class HEADLIGHT_API Encoder : public Layer {
 
   // Those that it was made with, every size set.
   [[nodiscard]] const EncoderOptions& options() const noexcept { return options_; }
-  // What forward() takes from the engine for that many; and taking it now, so that not even the first call allocates.
+  // What forward() takes from the engine for that many tokens or fewer, whatever sequences they are; and taking it now,
+  // so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 

@@ -81,8 +81,8 @@ class HEADLIGHT_API Network : public Layer {
   void logits_backward(Engine& engine, View<const float, 2> hidden, View<const float, 2> logits,
                        View<float, 2> logits_gradient, View<float, 2> hidden_gradient);
 
-  // What forward(), and logits() of as many rows, take from the engine for that many tokens; and taking it now, so that
-  // not even the first call allocates.
+  // What forward(), and logits() of as many rows, take from the engine for that many tokens or fewer, whatever
+  // sequences they are; and taking it now, so that not even the first call allocates.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t tokens) const;
   void reserve(Engine& engine, std::int64_t tokens) const;
 

@@ -263,23 +263,18 @@ std::size_t AttentionOperation::memory_bytes(const Engine& engine, const BatchSh
 }
 
 // With what copies heads that somebody asks for.
-std::size_t AttentionOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
-  return memory_bytes(engine, shape) + std::max({headlight::workspace_bytes(engine, attention_shape(shape)),
-                                                 rows_workspace_bytes(engine, output().columns),
-                                                 own_.memory ? own_.memory->workspace_bytes(engine, shape) : 0});
+Operation::Blocks AttentionOperation::workspace(const Engine& engine, const BatchShape& shape) const {
+  const std::size_t of_rows = rows_workspace_bytes(engine, output().columns);
+  if (!own_.memory) {
+    const ops::AttentionSizes sizes = ops::check_attention_shape(layer_, attention_shape(shape));
+    return {std::max(ops::attention_bytes_up_to(engine, sizes), of_rows)};
+  }
+  return {memory_bytes(engine, shape), std::max({headlight::workspace_bytes(engine, attention_shape(shape)), of_rows,
+                                                 own_.memory->workspace_bytes(engine, shape)})};
 }
 
-// Of sequences without a memory.
-std::size_t AttentionOperation::workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const {
-  const ops::AttentionSizes sizes = ops::check_attention_shape(layer_, attention_shape({1, rows}));
-  return std::max(ops::attention_bytes_up_to(engine, sizes), rows_workspace_bytes(engine, output().columns));
-}
-
-void AttentionOperation::reserve(Engine& engine, const BatchShape& shape) const {
-  const runtime::Scratch of_memory(engine, memory_bytes(engine, shape), layer_);
-  if (own_.memory) own_.memory->reserve(engine, shape);
-  headlight::reserve(engine, attention_shape(shape));
-  reserve_rows(engine, output().columns);
+void AttentionOperation::pack_weights(Engine& engine) const {
+  if (own_.memory) own_.memory->pack_weights(engine);
 }
 
 }  // namespace headlight::layers

@@ -91,8 +91,7 @@ void BufferPlan::find_buffers_apart(const OperationList& list) {
 }
 
 // Floats of a row of each buffer are those that its widest value wants.
-BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine, std::int64_t tokens,
-                                std::int64_t of_sequences) const noexcept {
+BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine, std::int64_t tokens) const noexcept {
   Floats floats{};
   for (std::size_t number = 0; number < values_.size(); ++number) {
     const Value& value = list.value(static_cast<int>(number));
@@ -100,7 +99,7 @@ BufferPlaces BufferPlan::places(const OperationList& list, const Engine& engine,
     const auto buffer = static_cast<std::size_t>(values_[number].buffer);
     floats[buffer] = std::max(floats[buffer], row_floats(value.columns, type_of(value, engine)));
   }
-  return lay_out(floats, {tokens, of_sequences, list.most_rows_at_once(tokens, engine)});
+  return lay_out(floats, tokens, list.most_rows_at_once(tokens, engine));
 }
 
 BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& training, NumberType activations,
@@ -113,22 +112,25 @@ BufferPlaces BufferPlan::places(const OperationList& list, const TrainingPlan& t
     std::int64_t& most = floats[static_cast<std::size_t>(values_[number].buffer)];
     most = std::max(most, row_floats(value.columns, type_in_training(value, activations)));
   }
-  return lay_out(floats, {tokens, tokens, list.rows_at_once(tokens)});
+  return lay_out(floats, tokens, list.rows_at_once(tokens));
 }
 
-BufferPlaces BufferPlan::lay_out(const Floats& floats, const RowCounts& rows) const noexcept {
+BufferPlaces BufferPlan::lay_out(const Floats& floats, std::int64_t tokens, std::int64_t of_runs) const noexcept {
   BufferPlaces places;
-  runtime::ScratchLayout throughout, within_runs, outside_runs;
-  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
-    const bool is_local = buffers_[buffer].is_local;
-    runtime::ScratchLayout& layout = is_local ? within_runs : buffers_[buffer].is_apart ? outside_runs : throughout;
+  const auto add = [&](runtime::ScratchLayout& layout, std::size_t buffer, std::int64_t rows) {
     places.first[buffer] = layout.bytes();
-    const bool is_of_sequences = buffers_[buffer].is_of_sequences;
-    layout.add<float>(is_local ? rows.of_runs : is_of_sequences ? rows.of_sequences : rows.tokens, floats[buffer]);
+    layout.add<float>(rows, floats[buffer]);
+  };
+  runtime::ScratchLayout throughout;
+  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
+    if (!buffers_[buffer].is_local && !buffers_[buffer].is_apart) add(throughout, buffer, tokens);
   }
-  places.throughout = throughout.bytes();
-  places.within_runs = within_runs.bytes();
-  places.outside_runs = outside_runs.bytes();
+  runtime::ScratchLayout within_runs = throughout, outside_runs = throughout;
+  for (std::size_t buffer = 0; buffer < buffers_.size(); ++buffer) {
+    if (buffers_[buffer].is_local) add(within_runs, buffer, of_runs);
+    if (buffers_[buffer].is_apart) add(outside_runs, buffer, tokens);
+  }
+  places.bytes = std::max(within_runs.bytes(), outside_runs.bytes());
   return places;
 }
 

@@ -24,15 +24,11 @@ class BufferPlan {
   void make(const OperationList& list, std::string_view name);
 
   [[nodiscard]] const ValuePlace& of(int value) const noexcept { return values_[static_cast<std::size_t>(value)]; }
-  // So many rows of which go through a block at a time at most.
-  [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine, std::int64_t tokens,
-                                    std::int64_t of_sequences) const noexcept;
+  [[nodiscard]] BufferPlaces places(const OperationList& list, const Engine& engine,
+                                    std::int64_t tokens) const noexcept;
   // In training: of what is kept nowhere else.
   [[nodiscard]] HEADLIGHT_INNER_API BufferPlaces places(const OperationList& list, const TrainingPlan& training,
                                                         NumberType activations, std::int64_t tokens) const noexcept;
-  // In which of the blocks of memory a buffer lies.
-  [[nodiscard]] bool is_local(int buffer) const noexcept { return buffers_[static_cast<std::size_t>(buffer)].is_local; }
-  [[nodiscard]] bool is_apart(int buffer) const noexcept { return buffers_[static_cast<std::size_t>(buffer)].is_apart; }
 
  private:
   // Memory that values share which are not there at the same time.
@@ -46,12 +42,7 @@ class BufferPlan {
 
   // `floats` of a row of each.
   using Floats = std::array<std::int64_t, BufferPlaces::kMost>;
-  struct RowCounts {
-    std::int64_t tokens;
-    std::int64_t of_sequences;
-    std::int64_t of_runs;
-  };
-  [[nodiscard]] BufferPlaces lay_out(const Floats& floats, const RowCounts& rows) const noexcept;
+  [[nodiscard]] BufferPlaces lay_out(const Floats& floats, std::int64_t tokens, std::int64_t of_runs) const noexcept;
 
   void find_output_chain(const OperationList& list);
   void place_output(const OperationList& list, int operation);

@@ -48,12 +48,8 @@ bool EmbeddingOperation::has_stored_tables() const noexcept {
   return is_stored(tables_.word) || is_stored(tables_.position) || is_stored(tables_.token_type);
 }
 
-std::size_t EmbeddingOperation::workspace_bytes(const Engine& engine, const BatchShape&) const {
-  return has_stored_tables() ? rows_workspace_bytes(engine, output().columns) : 0;
-}
-
-void EmbeddingOperation::reserve(Engine& engine, const BatchShape&) const {
-  if (has_stored_tables()) reserve_rows(engine, output().columns);
+Operation::Blocks EmbeddingOperation::workspace(const Engine& engine, const BatchShape&) const {
+  return {has_stored_tables() ? rows_workspace_bytes(engine, output().columns) : 0};
 }
 
 }  // namespace headlight::layers

@@ -1,8 +1,10 @@
 #include "layers/network/graph.h"
 
 #include <algorithm>
-#include <optional>
+#include <numeric>
 
+#include "headlight/out_of_memory.h"
+#include "ops/check.h"
 #include "runtime/parallel.h"
 
 namespace headlight::layers {
@@ -18,11 +20,10 @@ EncoderInput tokens_of(const EncoderInput& all, const RowRange& rows, std::span<
   return {some(all.ids), some(all.positions), some(all.token_types), offsets};
 }
 
-// What is there throughout a pass: buffers, and where the sequences of a group of so many rows begin; of none if 0.
+// What is held throughout a pass: buffers, and where the sequences of a group begin.
 struct Throughout {
-  Throughout(const BufferPlaces& places, std::int64_t rows_of_group) noexcept
-      : buffers(layout.add<std::byte>(places.throughout)),
-        begins(layout.add<std::int64_t>(rows_of_group == 0 ? 0 : rows_of_group + 1)) {}
+  Throughout(const BufferPlaces& places, std::int64_t most_begins) noexcept
+      : buffers(layout.add<std::byte>(places.bytes)), begins(layout.add<std::int64_t>(most_begins)) {}
 
   runtime::ScratchLayout layout{};
   runtime::ScratchPart<std::byte> buffers;
@@ -40,44 +41,24 @@ void Graph::finish(std::size_t parts) {
   training_[2].make(operations_, NumberType::bfloat16, NumberType::bfloat16);
 }
 
-template <class Function>
-void Graph::for_each_stretch(const OperationRange& some, Function function) const {
-  for (int first = some.first; first < some.end;) {
-    const OperationRange* const run = operations_.run_of(first);
-    int end = run == nullptr ? first + 1 : std::min(run->end, some.end);
-    while (run == nullptr && end < some.end && operations_.run_of(end) == nullptr) ++end;
-    function(OperationRange{first, end}, run != nullptr);
-    first = end;
-  }
-}
-
-void Graph::run_forward(GraphCall call, const OperationRange& some, const Runner& runner) const {
-  const std::int64_t tokens = call.tokens();
+void Graph::run_forward(const GraphCall& call, const OperationRange& some, const Runner& runner) const {
   const std::int64_t at_once =
-      call.is_training() ? rows_at_once(tokens) : operations_.rows_at_once(call.rows_of_matrix(), call.engine());
-  for_each_stretch(some, [&](const OperationRange& stretch, bool is_run) {
-    const BufferPlaces& places = call.places();
-    const runtime::Scratch memory(call.engine(), is_run ? places.within_runs : places.outside_runs, name());
-    (is_run ? call.memory().within_runs : call.memory().outside_runs) = memory.data();
-    const auto run = [&](const OperationRange& together, const RowRange& rows) {
-      for (int number = together.first; number < together.end; ++number) {
+      call.is_training() ? rows_at_once(call.tokens()) : operations_.rows_at_once(call.rows_of_matrix(), call.engine());
+  for (int first = some.first, end = first; first < some.end; first = end) {
+    const OperationRange* const run = operations_.run_of(first);
+    end = run == nullptr ? first + 1 : std::min(run->end, some.end);
+    const auto run_together = [&](const RowRange& rows) {
+      for (int number = first; number < end; ++number) {
         runner.run(operations_[number], call, rows);
         runtime::throw_if_stopped(call.engine());  // nor does the next one begin
       }
     };
-    const auto run_by_rows = [&](const OperationRange& together, std::int64_t most) {
-      call.for_each_rows(call.all_rows(), most, [&](const RowRange& rows) { run(together, rows); });
-    };
-    if (is_run) return run_by_rows(stretch, at_once);
-    for (int number = stretch.first; number < stretch.end; ++number) {
-      const OperationRange one = {number, number + 1};
-      if (operations_[number].goes_by_rows()) {
-        run_by_rows(one, tokens);
-      } else {
-        run(one, call.all_rows());  // without a row here others' may be attended to
-      }
+    if (operations_[first].goes_by_rows()) {
+      call.for_each_rows(call.all_rows(), run == nullptr ? call.tokens() : at_once, run_together);
+    } else {
+      run_together(call.all_rows());  // without a row here others' may be attended to
     }
-  });
+  }
 }
 
 // Blocks that look at sequences alone, some of those at a time, and all else with all rows.
@@ -96,87 +77,69 @@ void Graph::run_by_sequences(const GraphCall& call, const SequenceGroups& groups
 }
 
 void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y, const Runner& runner) const {
-  const BatchShape shape = {y.extent(0), y.extent(1)};
   // What is asked for of heads and their weights is of all sequences at once.
   const bool is_asked = input.attention != nullptr || !input.probabilities.empty() || !input.heads.empty();
-  const std::int64_t of_group = is_asked ? 0 : rows_of_group(engine, shape);
-  const SequenceGroups groups(of_group == 0 ? std::span<const std::int64_t>() : input.tokens.offsets, shape.rows(),
-                              operations_.most_rows_at_once(shape.rows(), engine));
-  // Memory for any groups of so many rows: a call with fewer of these sequences needs no more.
-  const BufferPlaces places =
-      buffers_.places(operations_, engine, shape.rows(), groups.are_one() ? shape.rows() : of_group);
-  const Throughout throughout(places, groups.are_one() ? 0 : of_group);
-  const runtime::Scratch memory(engine, throughout.layout.bytes(), name());
+  const bool is_grouped = !is_asked && goes_by_sequences();
+  const std::int64_t tokens = y.extent(0) * y.extent(1);
+  const SequenceGroups groups(is_grouped ? input.tokens.offsets : std::span<const std::int64_t>(),
+                              operations_.most_rows_at_once(tokens, engine));
+  const BufferPlaces places = buffers_.places(operations_, engine, tokens);
+  const Throughout throughout(places, most_begins(tokens));
   GraphCall call(engine, *this, input, y, places, nullptr);
+  std::size_t held = engine.scratch_bytes();
+  const runtime::Scratch memory(engine, throughout.layout.bytes(), name());
+  reserve_more(engine, call.shape(), held);
   call.memory().buffers = throughout.buffers.in(memory.data());
-  if (groups.are_one()) return run_forward(call, operations_.all(), runner);
-  reserve_for_groups(engine, shape, places);
-  run_by_sequences(call, groups, throughout.begins.in(memory.data()), runner);
-}
-
-// Layers, whose x is given, have no sequences.
-std::int64_t Graph::rows_of_group(const Engine& engine, const BatchShape& shape) const noexcept {
-  const std::int64_t tokens = shape.rows(), at_once = operations_.most_rows_at_once(tokens, engine);
-  const bool may_be = !operations_.sequences().empty() && !operations_.given_value() && tokens > at_once;
-  return may_be ? SequenceGroups::most_rows(tokens, at_once) : 0;
-}
-
-std::size_t Graph::bytes_in_groups(const Engine& engine, const BatchShape& shape, int operation) const {
-  const std::int64_t of_group = rows_of_group(engine, shape);
-  if (of_group == 0 || !operations_.is_in_sequences(operation)) return 0;
-  const bool is_in_run = operations_.run_of(operation) != nullptr;
-  return operations_[operation].workspace_bytes_up_to(
-      engine, is_in_run ? operations_.most_rows_at_once(shape.rows(), engine) : of_group);
-}
-
-void Graph::reserve_for_groups(Engine& engine, const BatchShape& shape, const BufferPlaces& places) const {
-  for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
-    const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
-    for (int number = some.first; number < some.end; ++number) {
-      const runtime::Scratch of_operation(engine, bytes_in_groups(engine, shape, number), name());
-    }
-  });
-}
-
-template <class Function>
-void Graph::for_each_size(const OperationRange& some, bool is_run, const Engine& engine, const BatchShape& shape,
-                          Function function) const {
-  const std::int64_t tokens = shape.rows(), at_once = operations_.rows_at_once(tokens, engine);
-  const std::int64_t most = operations_.most_rows_at_once(tokens, engine);
-  for (int number = some.first; number < some.end; ++number) {
-    function(operations_[number], is_run ? BatchShape{1, most} : shape);
-    if (!is_run || at_once == 0) continue;
-    if (at_once != most) function(operations_[number], BatchShape{1, at_once});
-    if (tokens % at_once != 0) function(operations_[number], BatchShape{1, tokens % at_once});
+  if (groups.are_one()) {
+    run_forward(call, operations_.all(), runner);
+  } else {
+    run_by_sequences(call, groups, throughout.begins.in(memory.data()), runner);
   }
+  reserve_more(engine, call.shape(), held);
 }
 
-std::size_t Graph::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
-  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows(), shape.rows());
-  std::size_t most = 0;
-  for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
-    std::size_t inner = 0;
-    for_each_size(some, is_run, engine, shape, [&](const Operation& operation, const BatchShape& rows) {
-      inner = std::max(inner, operation.workspace_bytes(engine, rows));
-    });
-    for (int number = some.first; number < some.end; ++number) {
-      inner = std::max(inner, bytes_in_groups(engine, shape, number));
-    }
-    most = std::max(most, (is_run ? places.within_runs : places.outside_runs) + inner);
-  });
-  return Throughout(places, rows_of_group(engine, shape)).layout.bytes() + most;
+Graph::MemoryBlocks Graph::memory_blocks(const Engine& engine, const BatchShape& shape) const {
+  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows());
+  runtime::ScratchLayout output;
+  output.add<float>(shape.batch, shape.length, operations_.made_by(operations_.size() - 1).columns);
+  if (std::max(places.bytes, output.bytes()) > PTRDIFF_MAX) {
+    constexpr std::string_view kExpected = ", expected rows that take less than 2⁶³ bytes";
+    if (!operations_.given_value()) ops::fail(name(), "tokens is ", shape.length, kExpected);
+    ops::fail(name(), "[B, L] is [", shape.batch, ", ", shape.length, "]", kExpected);
+  }
+  MemoryBlocks blocks = {Throughout(places, most_begins(shape.rows())).layout.bytes()};
+  const BatchShape of_run = {1, operations_.most_rows_at_once(shape.rows(), engine)};
+  for (int number = 0; number < operations_.size(); ++number) {
+    const bool is_in_run = operations_.run_of(number) != nullptr;
+    const Operation::Blocks some = operations_[number].workspace(engine, is_in_run ? of_run : shape);
+    blocks[1] = std::max(blocks[1], std::max(some[0], some[1]));
+    blocks[2] = std::max(blocks[2], std::min(some[0], some[1]));
+  }
+  return blocks;
 }
 
-void Graph::reserve(Engine& engine, const BatchShape& shape) const {
-  // Held while the operations reserve theirs, as it is when they run.
-  const BufferPlaces places = buffers_.places(operations_, engine, shape.rows(), shape.rows());
-  const runtime::Scratch throughout(engine, Throughout(places, rows_of_group(engine, shape)).layout.bytes(), name());
-  for_each_stretch(operations_.all(), [&](const OperationRange& some, bool is_run) {
-    const runtime::Scratch memory(engine, is_run ? places.within_runs : places.outside_runs, name());
-    for_each_size(some, is_run, engine, shape,
-                  [&](const Operation& operation, const BatchShape& rows) { operation.reserve(engine, rows); });
-  });
-  reserve_for_groups(engine, shape, places);
+void Graph::reserve_more(Engine& engine, const BatchShape& shape, std::size_t& held) const {
+  if (engine.scratch_bytes() == held) return;
+  const MemoryBlocks blocks = memory_blocks(engine, shape);
+  try {
+    runtime::reserve_scratch(engine, blocks.data() + 1, blocks.size() - 1, name());
+  } catch (const OutOfMemory&) {  // this call may do with less
+  }
+  held = engine.scratch_bytes();
+}
+
+std::size_t Graph::workspace_bytes(const Engine& engine, const BatchShape& shape, std::size_t other) const {
+  MemoryBlocks blocks = memory_blocks(engine, shape);
+  std::size_t& largest = *std::max_element(blocks.begin(), blocks.end());
+  largest = std::max(largest, other);
+  return std::accumulate(blocks.begin(), blocks.end(), std::size_t{0});
+}
+
+void Graph::reserve(Engine& engine, const BatchShape& shape, std::size_t other) const {
+  const MemoryBlocks blocks = memory_blocks(engine, shape);
+  for (int number = 0; number < operations_.size(); ++number) operations_[number].pack_weights(engine);
+  runtime::reserve_scratch(engine, blocks.data(), blocks.size(), name());
+  const runtime::Scratch memory(engine, other, name());
 }
 
 }  // namespace headlight::layers

@@ -56,8 +56,10 @@ class Graph {
   // x_gradient, of a value that is given, may be y_gradient.
   void backward(Engine& engine, const GraphInput& input, const SavedState& saved, View<const float, 3> y_gradient,
                 View<float, 3> x_gradient, const HeadVisit& visit);
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const;
-  void reserve(Engine& engine, const BatchShape& shape) const;
+  // What forward() takes from the engine for such a batch, or for samples with fewer rows, and beside it another call
+  // that takes one block; and taking it now.
+  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape, std::size_t other = 0) const;
+  void reserve(Engine& engine, const BatchShape& shape, std::size_t other = 0) const;
 
   [[nodiscard]] std::int64_t layout() const noexcept { return training_[0].layout(); }
   // Of a value, for GraphCall.
@@ -83,23 +85,24 @@ class Graph {
     int end;
   };
 
-  // Calls function(operations, whether they are a run) for some at a time: those of a run, those between two runs.
-  template <class Function>
-  void for_each_stretch(const OperationRange& some, Function function) const;
-  // Calls function(operation, rows) for each number of rows that it will be run for.
-  template <class Function>
-  void for_each_size(const OperationRange& some, bool is_run, const Engine& engine, const BatchShape& shape,
-                     Function function) const;
-  void run_forward(GraphCall call, const OperationRange& some, const Runner& runner = Runner()) const;
+  void run_forward(const GraphCall& call, const OperationRange& some, const Runner& runner = Runner()) const;
   void run_by_sequences(const GraphCall& call, const SequenceGroups& groups, std::int64_t* begins,
                         const Runner& runner) const;
-  // The most rows of a group of sequences that goes through a block by itself, of a batch of that shape; 0 where all go
-  // together.
-  [[nodiscard]] std::int64_t rows_of_group(const Engine& engine, const BatchShape& shape) const noexcept;
-  // What an operation takes at most in such a group; 0 where there are none.
-  [[nodiscard]] std::size_t bytes_in_groups(const Engine& engine, const BatchShape& shape, int operation) const;
-  // Takes that from the engine, beside the memory of a run.
-  void reserve_for_groups(Engine& engine, const BatchShape& shape, const BufferPlaces& places) const;
+  // Whether sequences may go through blocks by themselves, and how many numbers say at most where those of a group
+  // begin.
+  [[nodiscard]] bool goes_by_sequences() const noexcept {
+    return !operations_.sequences().empty() && !operations_.given_value();
+  }
+  [[nodiscard]] std::int64_t most_begins(std::int64_t tokens) const noexcept {
+    return goes_by_sequences() ? tokens + 1 : 0;
+  }
+  // The blocks of that memory: of the pass, and those of an operation. Throws std::invalid_argument where rows pass 63
+  // bits of bytes.
+  using MemoryBlocks = std::array<std::size_t, 3>;
+  [[nodiscard]] MemoryBlocks memory_blocks(const Engine& engine, const BatchShape& shape) const;
+  // Where the engine holds more than it held: takes what operations of any such call take, so that no later one
+  // allocates. Before the first operation, too: the pool would keep more of blocks that grow from one to the next.
+  void reserve_more(Engine& engine, const BatchShape& shape, std::size_t& held) const;
   [[nodiscard]] GraphTraining training_of(const SavedState& saved, const TrainingStep& step) const noexcept;
   [[nodiscard]] std::size_t kept_bytes(Engine& engine, const GraphInput& input, const BatchShape& shape,
                                        const GraphTraining& training) const;

@@ -94,12 +94,9 @@ MutableTypedView<2> GraphCall::at(const Slice& slice, const RowRange& rows) cons
             {distance, 1}};
   };
   if (data != nullptr) return rows_in(data, plan_->of(slice.value).keeping == Keeping::again ? 0 : rows.first);
-  std::byte* const block = graph_.buffers().is_local(place.buffer)   ? memory_.within_runs
-                           : graph_.buffers().is_apart(place.buffer) ? memory_.outside_runs
-                                                                     : memory_.buffers;
   // Of sequences that go through a block by themselves the first one's rows are the first.
   const std::int64_t first = value.is_local ? 0 : value.is_of_sequences ? rows.first : first_row_ + rows.first;
-  return rows_in(block + places_.first[static_cast<std::size_t>(place.buffer)], first);
+  return rows_in(memory_.buffers + places_.first[static_cast<std::size_t>(place.buffer)], first);
 }
 
 View<float, 2> GraphCall::floats(const Slice& slice, const RowRange& rows) const noexcept {

@@ -79,7 +79,7 @@ void Graph::forward(Engine& engine, const GraphInput& input, View<float, 3> y, S
   training.kept = saved.begin(kept_bytes(engine, input, shape, training));
   const TrainingPlan& plan = this->training(training);
   const BufferPlaces buffers = buffers_.places(operations_, plan, training.activations, shape.rows());
-  const runtime::Scratch memory(engine, buffers.throughout, name());
+  const runtime::Scratch memory(engine, buffers.bytes, name());
   GraphCall call(engine, *this, input, y, buffers, &training);
   call.memory().buffers = memory.data();
   const int count = static_cast<int>(blocks());
@@ -166,9 +166,13 @@ void Graph::run_segment_backward(GraphCall call, const Blocks& some) const {
   lend(call, some, memory.data());
   call.memory().outputs = memory.data() + values;
   const std::vector<OperationRange>& ranges = operations_.blocks();
-  for (int block = some.first; block < some.end; ++block) {
-    const OperationRange& range = ranges[static_cast<std::size_t>(block)];
-    run_forward(call, {range.first, block + 1 < some.end ? range.end : plan.end_of_repeat(block)});
+  {
+    const runtime::Scratch buffers(call.engine(), call.places().bytes, name());
+    call.memory().buffers = buffers.data();
+    for (int block = some.first; block < some.end; ++block) {
+      const OperationRange& range = ranges[static_cast<std::size_t>(block)];
+      run_forward(call, {range.first, block + 1 < some.end ? range.end : plan.end_of_repeat(block)});
+    }
   }
   run_backward(
       call, {ranges[static_cast<std::size_t>(some.first)].first, ranges[static_cast<std::size_t>(some.end - 1)].end});
@@ -200,10 +204,8 @@ void Graph::backward(Engine& engine, const GraphInput& input, const SavedState& 
   if (!keeps) buffers = buffers_.places(operations_, plan, training.activations, tokens);
   const RowSpace row(width, NumberType::float32);
   const runtime::Scratch output(engine, !keeps && writes_output_again(plan) ? row.bytes(tokens) : 0, name());
-  const runtime::Scratch memory(engine, buffers.throughout, name());
   const View<float, 3> y = spaced_rows(reinterpret_cast<float*>(output.data()), {shape.batch, shape.length, width});
   GraphCall call(engine, *this, input, y, buffers, &training);
-  call.memory().buffers = memory.data();
   call.memory().gradients[static_cast<std::size_t>(Staying::throughout)] = gradients.data();
   const auto gradient = [&](const Slice& slice) {
     return floats_of(call.samples(call.gradient(slice, call.all_rows())));

@@ -18,32 +18,30 @@ void AnglesOperation::forward(const GraphCall& call, const RowRange& rows) const
   if (shards == nullptr) return rotary_angles(call.engine(), spec_, head_dim_, positions, offsets, angles);
 
   // Of each sequence some rows are here, and all of them decide how long it is.
-  const std::size_t sequences = offsets.size() - 1;
+  const std::size_t sequences = ops::sequences_with_rows(offsets);
   runtime::ScratchLayout layout;
-  const auto of_rows = layout.add<std::int64_t>(offsets.size());
+  const auto of_rows = layout.add<std::int64_t>(sequences + 1);
   const auto of_lengths = layout.add<std::int64_t>(sequences);
   const runtime::Scratch memory(call.engine(), layout.bytes(), call.name());
   std::int64_t* const here = of_rows.in(memory.data());
   std::int64_t* const lengths = of_lengths.in(memory.data());
-  for (std::size_t s = 0; s <= sequences; ++s) here[s] = place_in(shards->rows(), offsets[s]);
+  std::size_t sequence = 0;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
+    if (offsets[s + 1] > offsets[s]) here[sequence++] = place_in(shards->rows(), offsets[s]);
+  }
+  here[sequences] = place_in(shards->rows(), offsets.back());
   if (ops::angles_ask_for_lengths(spec_)) {
-    ops::find_sequence_lengths(positions, {here, offsets.size()}, lengths);
+    ops::find_sequence_lengths(positions, {here, sequences + 1}, lengths);
     call.attention().find_largest({lengths, sequences});
   }
-  ops::fill_rotary_angles(call.engine(), spec_, head_dim_, positions, {here, offsets.size()}, lengths, angles);
+  ops::fill_rotary_angles(call.engine(), spec_, head_dim_, positions, {here, sequences + 1}, lengths, angles);
 }
 
 void AnglesOperation::backward(const GraphCall&, const RowRange&) {}
 
 // Of sequences that have rows.
-std::size_t AnglesOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
-  return ops::lengths_bytes(spec_, shape.rows()) + ops::frequencies_bytes(engine, output().columns);
-}
-
-void AnglesOperation::reserve(Engine& engine, const BatchShape& shape) const {
-  const std::size_t sizes[] = {ops::lengths_bytes(spec_, shape.rows()),
-                               ops::frequencies_bytes(engine, output().columns)};
-  runtime::reserve_scratch(engine, sizes, 2, "rotary_angles");
+Operation::Blocks AnglesOperation::workspace(const Engine& engine, const BatchShape& shape) const {
+  return {ops::lengths_bytes(spec_, shape.rows()), ops::frequencies_bytes(engine, output().columns)};
 }
 
 HeadRowsOptions HeadsOperation::options(const GraphCall& call, const Heads& heads, const RowRange& rows) const {
@@ -116,12 +114,8 @@ ParameterGradients HeadsOperation::gradients() noexcept {
   return {{of(query_.weight), of(query_.bias), of(key_.weight), of(key_.bias)}};
 }
 
-std::size_t HeadsOperation::workspace_bytes(const Engine& engine, const BatchShape&) const {
-  return rows_workspace_bytes(engine, query_.count * head_dim_);
-}
-
-void HeadsOperation::reserve(Engine& engine, const BatchShape&) const {
-  reserve_rows(engine, query_.count * head_dim_);
+Operation::Blocks HeadsOperation::workspace(const Engine& engine, const BatchShape&) const {
+  return {rows_workspace_bytes(engine, query_.count * head_dim_)};
 }
 
 }  // namespace headlight::layers

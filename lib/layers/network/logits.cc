@@ -32,11 +32,11 @@ void Logits::backward(Engine& engine, View<const float, 2> hidden, View<const fl
 }
 
 std::size_t Logits::workspace_bytes(const Engine& engine, std::int64_t rows) const {
-  return weight == nullptr ? 0 : product_bytes(engine, rows, weight->matrix, weight->matrix.all());
+  return weight == nullptr ? 0 : product_bytes_up_to(engine, rows, weight->matrix, weight->matrix.all());
 }
 
-void Logits::reserve(Engine& engine, std::int64_t rows) const {
-  if (weight != nullptr) reserve_product(engine, rows, weight->matrix, weight->matrix.all());
+void Logits::pack_weights(Engine& engine) const {
+  if (weight != nullptr) static_cast<void>(weight->matrix.packed(engine, weight->matrix.all()));
 }
 
 }  // namespace headlight::layers

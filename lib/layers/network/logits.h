@@ -21,9 +21,9 @@ struct Logits {
   // logits_gradient becomes that of the product; `logits` are read where there is a cap.
   void backward(Engine& engine, View<const float, 2> hidden, View<const float, 2> logits,
                 View<float, 2> logits_gradient, View<float, 2> hidden_gradient) const;
-  // What forward() takes from the engine for so many rows; and taking it now.
+  // What forward() takes from the engine for so many rows or fewer.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, std::int64_t rows) const;
-  void reserve(Engine& engine, std::int64_t rows) const;
+  void pack_weights(Engine& engine) const;
 };
 
 }  // namespace headlight::layers

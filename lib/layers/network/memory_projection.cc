@@ -53,8 +53,4 @@ std::size_t MemoryProjection::workspace_bytes(const Engine& engine, const BatchS
   return product_bytes(engine, shape.batch * shape.memory_length, *weight_, rows_);
 }
 
-void MemoryProjection::reserve(Engine& engine, const BatchShape& shape) const {
-  reserve_product(engine, shape.batch * shape.memory_length, *weight_, rows_);
-}
-
 }  // namespace headlight::layers

@@ -75,12 +75,8 @@ ParameterGradients MergeOperation::gradients() noexcept {
   return {{logits_ == nullptr ? std::span<float>() : logits_->all_of_gradient()}};
 }
 
-std::size_t MergeOperation::workspace_bytes(const Engine&, const BatchShape& shape) const {
-  return gates_ ? 0 : bytes_of_weights(shape.rows(), heads_);
-}
-
-void MergeOperation::reserve(Engine& engine, const BatchShape& shape) const {
-  const runtime::Scratch memory(engine, workspace_bytes(engine, shape), layer_);
+Operation::Blocks MergeOperation::workspace(const Engine&, const BatchShape& shape) const {
+  return {gates_ ? 0 : bytes_of_weights(shape.rows(), heads_)};
 }
 
 }  // namespace headlight::layers

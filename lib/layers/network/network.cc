@@ -171,13 +171,13 @@ std::array<std::int64_t, 12> Network::made_with() const noexcept {
 
 std::size_t Network::workspace_bytes(const Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
-  return std::max(state_->graph.workspace_bytes(engine, {1, tokens}), state_->logits.workspace_bytes(engine, tokens));
+  return state_->graph.workspace_bytes(engine, {1, tokens}, state_->logits.workspace_bytes(engine, tokens));
 }
 
 void Network::reserve(Engine& engine, std::int64_t tokens) const {
   static_cast<void>(layers::at_least(0, layers::kNetworkName, "tokens", tokens));
-  state_->graph.reserve(engine, {1, tokens});
-  state_->logits.reserve(engine, tokens);
+  state_->graph.reserve(engine, {1, tokens}, state_->logits.workspace_bytes(engine, tokens));
+  state_->logits.pack_weights(engine);
 }
 
 void Network::append_parameters(const std::string& prefix, std::vector<layers::ParameterPlace>& list, const Weights*) {

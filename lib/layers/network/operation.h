@@ -23,15 +23,13 @@ class Graph;
 class Operation;
 class TrainingPlan;
 
-// Where buffers begin in scratch memory, for an engine and so many tokens: each in one of three blocks, of which the
-// last two are there in turns.
+// Where buffers begin in scratch memory, for an engine and so many tokens. Those of runs and those that are there
+// outside of runs alone take each other's place.
 struct BufferPlaces {
   // Values of a few sizes take each other's place, so that a dozen buffers do for any number of blocks.
   static constexpr std::size_t kMost = 32;
   std::array<std::size_t, kMost> first{};
-  std::size_t throughout = 0;  // bytes of what is there throughout
-  std::size_t within_runs = 0;
-  std::size_t outside_runs = 0;
+  std::size_t bytes = 0;
 };
 
 // Where the dropouts of a block take their numbers.
@@ -63,10 +61,8 @@ struct GraphTraining {
 
 // Memory of a pass over a graph.
 struct GraphMemory {
-  // Of values that others take the place of: throughout, and what is there within runs or outside of them.
+  // Of values that others take the place of.
   std::byte* buffers = nullptr;
-  std::byte* within_runs = nullptr;
-  std::byte* outside_runs = nullptr;
   // In training, what is kept: values of blocks, what operations keep beside those, and outputs of blocks that are not
   // kept from pass to pass; each of the blocks from that one on. Outputs may take turns in two rows.
   std::byte* of_blocks = nullptr;
@@ -231,12 +227,12 @@ class Operation {
   [[nodiscard]] virtual bool has_gradient(std::size_t number) const noexcept;
   // Of operations on rows alone: nothing.
   [[nodiscard]] virtual OperationSizes sizes() const noexcept;
-  // What forward() takes from the engine for so many rows; and taking it now.
-  [[nodiscard]] virtual std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const;
-  virtual void reserve(Engine& engine, const BatchShape& shape) const;
-  // The first at most, for so many rows of one sample or fewer, whatever sequences they are. Unless overridden, as many
-  // rows take the most.
-  [[nodiscard]] virtual std::size_t workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const;
+  // What forward() takes from the engine at most for such a batch, or for samples with fewer rows, whatever sequences
+  // they are: blocks that it holds at once, in bytes.
+  using Blocks = std::array<std::size_t, 2>;
+  [[nodiscard]] virtual Blocks workspace(const Engine& engine, const BatchShape& shape) const;
+  // Packs the weights that it multiplies by, as the first forward() does.
+  virtual void pack_weights(Engine& engine) const;
 
   [[nodiscard]] const Slice& output() const noexcept { return output_; }
   [[nodiscard]] std::span<const Slice> inputs() const noexcept { return inputs_; }

@@ -7,12 +7,9 @@
 
 namespace headlight::layers {
 
-std::size_t Operation::workspace_bytes(const Engine&, const BatchShape&) const { return 0; }
-std::size_t Operation::workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const {
-  return workspace_bytes(engine, {1, rows});
-}
+Operation::Blocks Operation::workspace(const Engine&, const BatchShape&) const { return {}; }
+void Operation::pack_weights(Engine&) const {}
 std::size_t Operation::kept_bytes(const GraphCall&) const { return 0; }
-void Operation::reserve(Engine&, const BatchShape&) const {}
 bool Operation::has_gradient(std::size_t) const noexcept { return true; }
 OperationSizes Operation::sizes() const noexcept { return {}; }
 

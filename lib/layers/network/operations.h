@@ -42,8 +42,7 @@ class EmbeddingOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
-  void reserve(Engine& engine, const BatchShape& shape) const override;
+  [[nodiscard]] Blocks workspace(const Engine& engine, const BatchShape& shape) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
 
  private:
@@ -116,9 +115,8 @@ class ProductOperation final : public Operation {
     // What is dropped lies where y does before the residual is added.
     return number == 0 || epilogue_.dropout.probability > 0;
   }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
-  void reserve(Engine& engine, const BatchShape& shape) const override;
-  [[nodiscard]] std::size_t workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] Blocks workspace(const Engine& engine, const BatchShape& shape) const override;
+  void pack_weights(Engine& engine) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     return {.in = input(0).columns,
@@ -169,8 +167,7 @@ class GateOperation final : public Operation {
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
   [[nodiscard]] bool is_made_again() const noexcept override { return true; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
-  void reserve(Engine& engine, const BatchShape& shape) const override;
+  [[nodiscard]] Blocks workspace(const Engine& engine, const BatchShape& shape) const override;
 
  private:
   Activation activation_;
@@ -186,8 +183,7 @@ class AnglesOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return false; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
-  void reserve(Engine& engine, const BatchShape& shape) const override;
+  [[nodiscard]] Blocks workspace(const Engine& engine, const BatchShape& shape) const override;
 
  private:
   RotarySpec spec_;
@@ -220,8 +216,7 @@ class HeadsOperation final : public Operation {
     return number == 1 || query_.norm || key_.norm;
   }
   [[nodiscard]] bool has_gradient(std::size_t number) const noexcept override { return number == 0; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
-  void reserve(Engine& engine, const BatchShape& shape) const override;
+  [[nodiscard]] Blocks workspace(const Engine& engine, const BatchShape& shape) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
   [[nodiscard]] OperationSizes sizes() const noexcept override { return {.sums = {sums_of(query_), sums_of(key_)}}; }
 
@@ -259,7 +254,7 @@ class MemoryProjection {
   // To the gradients of W and b, and to that of the memory.
   void backward(const GraphCall& call, const View<float, 3>& key_value_gradient) const;
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const;
-  void reserve(Engine& engine, const BatchShape& shape) const;
+  void pack_weights(Engine& engine) const { static_cast<void>(weight_->packed(engine, rows_)); }
 
  private:
   WeightMatrix* weight_;
@@ -305,9 +300,8 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     return {.attention = &spec_, .dropout = dropout_.probability};
   }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
-  void reserve(Engine& engine, const BatchShape& shape) const override;
-  [[nodiscard]] std::size_t workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const override;
+  [[nodiscard]] Blocks workspace(const Engine& engine, const BatchShape& shape) const override;
+  void pack_weights(Engine& engine) const override;
 
  private:
   [[nodiscard]] AttentionOptions options(const GraphCall& call) const;
@@ -349,11 +343,9 @@ class AttentionOperation final : public Operation {
 // weigh each head the same.
 class MergeOperation final : public Operation {
  public:
-  // `layer`: its name, in messages.
-  MergeOperation(std::string_view layer, const AttentionSpec& spec, std::int64_t block, VectorParameter* logits,
-                 const Slice& heads, const Slice& by, const Slice& y)
+  MergeOperation(const AttentionSpec& spec, std::int64_t block, VectorParameter* logits, const Slice& heads,
+                 const Slice& by, const Slice& y)
       : Operation(y, {heads, by}, gates(spec.merge) ? 0 : -1),
-        layer_(layer),
         heads_(spec.heads),
         gates_(gates(spec.merge)),
         block_(block),
@@ -367,8 +359,7 @@ class MergeOperation final : public Operation {
   void forward(const GraphCall& call, const RowRange& rows) const override;
   void backward(const GraphCall& call, const RowRange& rows) override;
   [[nodiscard]] bool keeps_input(std::size_t) const noexcept override { return true; }
-  [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape) const override;
-  void reserve(Engine& engine, const BatchShape& shape) const override;
+  [[nodiscard]] Blocks workspace(const Engine& engine, const BatchShape& shape) const override;
   [[nodiscard]] ParameterGradients gradients() noexcept override;
   [[nodiscard]] OperationSizes sizes() const noexcept override {
     if (gates_) return {};
@@ -379,7 +370,6 @@ class MergeOperation final : public Operation {
   // Of those rows: of each, or one row for all.
   [[nodiscard]] View<float, 2> weights(const GraphCall& call, const RowRange& rows, std::byte* memory) const;
 
-  std::string_view layer_;
   std::int64_t heads_;
   bool gates_;
   std::int64_t block_;

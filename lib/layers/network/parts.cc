@@ -203,7 +203,7 @@ Slice Parts::merge(const std::string& name, const AttentionSpec& spec, const Sli
     graph_.add<ProductOperation>(projection, nullptr, x, ProductOperation::Epilogue{.is_of_floats = true}, by);
   }
   const Slice merged = graph_.operations().add_value(gates ? heads.columns : spec.head_dim);
-  graph_.add<MergeOperation>(graph_.name(), spec, part_, logits, heads, by, merged);
+  graph_.add<MergeOperation>(spec, part_, logits, heads, by, merged);
   return merged;
 }
 

@@ -58,16 +58,12 @@ ParameterGradients ProductOperation::gradients() noexcept {
   return {{values_of(rows_of(weight_.matrix.gradient(), weight_rows())), bias_gradient()}};
 }
 
-std::size_t ProductOperation::workspace_bytes(const Engine& engine, const BatchShape& shape) const {
-  return product_bytes(engine, shape.rows(), weight_.matrix, weight_rows());
+Operation::Blocks ProductOperation::workspace(const Engine& engine, const BatchShape& shape) const {
+  return {product_bytes_up_to(engine, shape.rows(), weight_.matrix, weight_rows())};
 }
 
-std::size_t ProductOperation::workspace_bytes_up_to(const Engine& engine, std::int64_t rows) const {
-  return product_bytes_up_to(engine, rows, weight_.matrix, weight_rows());
-}
-
-void ProductOperation::reserve(Engine& engine, const BatchShape& shape) const {
-  reserve_product(engine, shape.rows(), weight_.matrix, weight_rows());
+void ProductOperation::pack_weights(Engine& engine) const {
+  static_cast<void>(weight_.matrix.packed(engine, weight_rows()));
 }
 
 void DropoutOperation::forward(const GraphCall& call, const RowRange& rows) const {
@@ -111,10 +107,8 @@ void GateOperation::backward(const GraphCall& call, const RowRange& rows) {
                 call.gradient(input(0), rows), call.gradient(input(1), rows));
 }
 
-std::size_t GateOperation::workspace_bytes(const Engine& engine, const BatchShape&) const {
-  return rows_workspace_bytes(engine, output().columns);
+Operation::Blocks GateOperation::workspace(const Engine& engine, const BatchShape&) const {
+  return {rows_workspace_bytes(engine, output().columns)};
 }
-
-void GateOperation::reserve(Engine& engine, const BatchShape&) const { reserve_rows(engine, output().columns); }
 
 }  // namespace headlight::layers

@@ -1,7 +1,6 @@
 // Which sequences of a packed batch go through a block together.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,30 +10,17 @@
 namespace headlight::layers {
 
 // Sequences, one after another, that have about as many rows together as go through a run at once: what a block makes
-// of them then stays in the cache. No group has less than half of that, since it reads all weights. Where a sequence
-// has more than twice as many, all go together: it gains nothing, and what attention takes for it has no small bound.
+// of them then stays in the cache. No group has less than half of that, since it reads all weights.
 class SequenceGroups {
  public:
   // Rows offsets[s] … offsets[s + 1] − 1 are sequence s; without offsets all rows are one group.
-  SequenceGroups(std::span<const std::int64_t> offsets, std::int64_t rows, std::int64_t rows_at_once) noexcept
-      : offsets_(offsets), rows_at_once_(rows_at_once) {
-    if (offsets.empty() || rows <= rows_at_once) return;
-    for (std::size_t s = 0; s < sequences(); ++s) {
-      if (offsets[s + 1] - offsets[s] > 2 * rows_at_once) return;
-    }
-    are_one_ = end_of(0) == sequences();
-  }
+  SequenceGroups(std::span<const std::int64_t> offsets, std::int64_t rows_at_once) noexcept
+      : offsets_(offsets), rows_at_once_(rows_at_once) {}
 
-  // Of several groups, the rows of the largest at most: fewer than half of those at once, with a sequence that was too
-  // long for them and what is left behind it.
-  [[nodiscard]] static std::int64_t most_rows(std::int64_t rows, std::int64_t rows_at_once) noexcept {
-    return std::min(rows, 3 * rows_at_once);
-  }
-
-  [[nodiscard]] bool are_one() const noexcept { return are_one_; }
+  [[nodiscard]] bool are_one() const noexcept { return offsets_.empty() || end_of(0) == sequences(); }
 
   // f(rows, where their sequences begin among them, those without rows left out) for each group; `begins` has room for
-  // most_rows(…) + 1 numbers.
+  // a number more than there are rows.
   template <class Function>
   void for_each(std::int64_t* begins, Function f) const {
     for (std::size_t first = 0, end = 0; first < sequences(); first = end) {
@@ -63,7 +49,6 @@ class SequenceGroups {
 
   std::span<const std::int64_t> offsets_;
   std::int64_t rows_at_once_;
-  bool are_one_ = true;
 };
 
 }  // namespace headlight::layers

@@ -167,17 +167,14 @@ void rotary_angles(Engine& engine, const RotarySpec& spec, std::int64_t head_dim
   if (!ops::angles_ask_for_lengths(spec)) {
     return ops::fill_rotary_angles(engine, spec, head_dim, positions, offsets, nullptr, cosines_and_sines);
   }
-  // Sequences without rows may be any number, and take no memory.
-  const auto has_rows = [&](std::size_t s) { return offsets[s + 1] > offsets[s]; };
-  std::size_t sequences = 0;
-  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) sequences += has_rows(s) ? 1 : 0;
+  const std::size_t sequences = ops::sequences_with_rows(offsets);
   const runtime::Scratch scratch(engine, ops::lengths_bytes(spec, static_cast<std::int64_t>(sequences)),
                                  kRotaryAnglesName);
   auto* const lengths = reinterpret_cast<std::int64_t*>(scratch.data());
   std::int64_t* const begins = lengths + sequences;
   std::size_t sequence = 0;
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
-    if (has_rows(s)) begins[sequence++] = offsets[s];
+    if (offsets[s + 1] > offsets[s]) begins[sequence++] = offsets[s];
   }
   begins[sequences] = static_cast<std::int64_t>(positions.size());
   const std::span<const std::int64_t> with_rows(begins, sequences + 1);
@@ -189,6 +186,12 @@ namespace ops {
 
 bool angles_ask_for_lengths(const RotarySpec& spec) noexcept {
   return spec.scaling.kind == Kind::dynamic || spec.scaling.kind == Kind::longrope;
+}
+
+std::size_t sequences_with_rows(std::span<const std::int64_t> offsets) noexcept {
+  std::size_t count = 0;
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) count += offsets[s + 1] > offsets[s] ? 1 : 0;
+  return count;
 }
 
 std::size_t lengths_bytes(const RotarySpec& spec, std::int64_t sequences) noexcept {

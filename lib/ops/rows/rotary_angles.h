@@ -13,6 +13,9 @@ namespace headlight::ops {
 // Whether angles depend on how long a sequence is.
 [[nodiscard]] bool angles_ask_for_lengths(const RotarySpec& spec) noexcept;
 
+// How many sequences have rows. Others may be any number, and take no memory.
+[[nodiscard]] std::size_t sequences_with_rows(std::span<const std::int64_t> offsets) noexcept;
+
 // Of each sequence, its largest position and 1; 0 of one without rows.
 void find_sequence_lengths(std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
                            std::int64_t* lengths) noexcept;
