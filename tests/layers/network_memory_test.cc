@@ -179,9 +179,10 @@ TEST_P(NetworkMemoryTest, BoundsAttentionOfAnyLength) {
   for (const int threads : {1, 2, 5, 16}) {
     const Engine engine(options(threads));
     for (int n = 0; n < 12; ++n) {
-      const std::int64_t longest = random.integer(1, 900), key_value_heads = random.integer(1, 12);
+      const std::int64_t longest = random.integer(1, random.once_in(2) ? 900 : 3000);
+      const std::int64_t key_value_heads = random.integer(1, 12);
       const std::int64_t head_dim = random.once_in(2) ? 64 : random.integer(1, 300);
-      AttentionShape shape = {.batch = 1,
+      AttentionShape shape = {.batch = random.once_in(2) ? 1 : random.integer(2, 9),
                               .query_length = longest,
                               .key_length = longest,
                               .query_heads = key_value_heads * random.integer(1, 3),

@@ -89,6 +89,11 @@ bool fill_workers(std::int64_t heads, std::int64_t units_of_head, int workers) n
   return workers == 1 || (units >= kLeast * workers && round_up(units, workers) - units <= units / kEven);
 }
 
+// Key/value heads of all samples. An empty batch, of rows without end perhaps, would never fill the workers.
+std::int64_t heads_or_one(const AttentionSizes& sizes) noexcept {
+  return std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
+}
+
 std::int64_t most_rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                                const AttentionPlan& plan) noexcept {
   const std::int64_t floats_of_row = sizes.head_dim + plan.padded_value_dim + kernels.lanes;
@@ -103,8 +108,7 @@ struct CopyRows {
 CopyRows rows_of_copy(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                       const AttentionPlan& plan) noexcept {
   const std::int64_t most = most_rows_of_copy(kernels, sizes, plan);
-  // An empty batch, of rows without end perhaps, never fills the workers.
-  const std::int64_t heads = std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
+  const std::int64_t heads = heads_or_one(sizes);
   std::int64_t units = std::max<std::int64_t>(divide_up(plan.rows, std::max(most, kRowBlock)), 1);
   while (!fill_workers(heads, units, plan.workers) && units < divide_up(plan.rows, kRowBlock)) ++units;
   const bool workers_are_full = fill_workers(heads, units, plan.workers);
@@ -227,8 +231,29 @@ std::int64_t rows_in_place(const kernels::AttentionKernels& kernels, const Atten
 std::int64_t keys_packed_first(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes) noexcept {
   const std::int64_t of_key =
       std::max<std::int64_t>(4 * (sizes.head_dim + round_up(sizes.value_dim, kernels.lanes)), 1);
-  const std::int64_t heads = std::max<std::int64_t>(sizes.batch * sizes.key_value_heads, 1);
+  const std::int64_t heads = heads_or_one(sizes);
   return std::min(kMostBytesOfHead / of_key, kMostBytesPackedFirst / heads / of_key);
+}
+
+// The most rows, up to those of the plan, that copies of rows_of_copy() would not serve, whatever number of workers:
+// choose_route() has all keys packed first for no more.
+std::int64_t most_rows_packed_first(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
+                                    const AttentionPlan& plan, int threads) noexcept {
+  const std::int64_t heads = heads_or_one(sizes);
+  const std::int64_t of_copy = std::max(most_rows_of_copy(kernels, sizes, plan), kRowBlock);
+  const std::int64_t of_few = (kFewRowsOfCopy - 1) / kernels.query_rows * kernels.query_rows;
+  const std::int64_t most_units = divide_up(plan.rows, kRowBlock);
+  std::int64_t most = 0;
+  for (int workers = 2; workers <= threads && most < plan.rows; ++workers) {
+    for (std::int64_t least = divide_up(plan.rows, of_copy); least * of_copy > most; --least) {
+      std::int64_t units = least;  // of (least − 1) · of_copy + 1 to least · of_copy rows
+      while (units < most_units && !fill_workers(heads, units, workers)) ++units;
+      std::int64_t rows = std::min(plan.rows, least * of_copy);
+      if (fill_workers(heads, units, workers)) rows = units == 1 ? 0 : std::min(rows, units * of_few);
+      if (rows > (least - 1) * of_copy) most = std::max(most, rows);
+    }
+  }
+  return most;
 }
 
 // What lies where, once it is decided who computes what.
@@ -316,24 +341,37 @@ std::size_t most_plan_bytes(const Engine& engine, const kernels::AttentionKernel
   for (std::int64_t length = 1; length <= std::min(sizes.query_length, swept); ++length) {
     most = std::max(most, plan_attention(engine, kernels, of_length(length), traits).bytes());
   }
-  for (const AttentionRoute route : {AttentionRoute::packed_by_block, AttentionRoute::packed_first}) {
-    const bool packs_first = route == AttentionRoute::packed_first;
-    if (packs_first && engine.threads() == 1) continue;
-    const AttentionSizes longest = packs_first ? of_length(keys_packed_first(kernels, sizes)) : sizes;
-    if (longest.query_length == 0) continue;
+  const auto of_packed = [&](AttentionRoute route, int workers, const AttentionSizes& longest, std::int64_t of_unit) {
+    if (longest.query_length == 0) return;
     AttentionPlan plan = sized_plan(kernels, longest);
     plan.route = route;
-    plan.workers = engine.threads();
+    plan.workers = workers;
     plan.unit_heads = 1;
-    // As rows_of_copy() and rows_of_unit() have them at most.
-    const std::int64_t of_unit = packs_first ? std::max<std::int64_t>(kRowBlock, kernels.call_rows)
-                                             : std::max(most_rows_of_copy(kernels, longest, plan), kRowBlock);
     plan.row_block = std::min(plan.rows, round_up(of_unit, std::int64_t{kernels.query_rows}));
     plan.scores_stride = std::min(plan.key_block, longest.key_length + kernels.keys_at_once) + 2 * kernels.lanes;
     lay_out(kernels, longest, traits, plan);
     static_cast<void>(plan.for_worker<std::byte>(128));  // fewer rows may be more calls' by one
     most = std::max(most, plan.bytes());
+  };
+  // As rows_of_copy() and rows_of_unit() have them at most: one worker all, each of several a fourth of its share, or
+  // few.
+  const int threads = engine.threads();
+  const AttentionPlan all = sized_plan(kernels, sizes);
+  const std::int64_t of_copy = std::max(most_rows_of_copy(kernels, sizes, all), kRowBlock);
+  of_packed(AttentionRoute::packed_by_block, 1, sizes, of_copy);
+  if (threads == 1) return most;
+  const AttentionSizes packed = of_length(keys_packed_first(kernels, sizes));
+  const std::int64_t heads = heads_or_one(sizes);
+  int copying = threads;
+  if (all.rows < kFewRowsOfCopy && packed.key_length == sizes.key_length && kernels.keys_at_once == 1) {
+    while (!fill_workers(heads, 1, copying)) --copying;  // so few rows have one copy, or all keys are packed first
   }
+  of_packed(AttentionRoute::packed_by_block, copying, sizes,
+            std::min(of_copy,
+                     std::max(kRowBlock, divide_up(all.rows * heads, std::int64_t{4} * copying)) + kernels.query_rows));
+  const std::int64_t rows = most_rows_packed_first(kernels, packed, sized_plan(kernels, packed), threads);
+  of_packed(AttentionRoute::packed_first, threads, of_length(std::min(packed.query_length, rows / sizes.group)),
+            std::max<std::int64_t>(kRowBlock, kernels.call_rows));
   return most;
 }
 
