@@ -83,74 +83,107 @@ std::string bar_chart(const std::string& title, const std::vector<BarGroup>& gro
   return svg.finish();
 }
 
-std::string histogram_chart(const std::string& title, const std::vector<Curve>& curves) {
-  constexpr double kLeft = 70;
-  constexpr double kRight = kWidth - 20;
-  constexpr double kHeight = 220;
-  const char* const colours[] = {"#e08a1e", "#3d86c6", "#d6546f", "#9a6cc7"};
-  double shortest = 1e9;
-  double longest = 0;
-  double rarest = 1;
-  std::vector<std::pair<std::string, std::string>> entries;
-  std::vector<double> totals;
+namespace {
+
+// What the curves of a histogram span.
+struct Span {
+  double shortest = 1e9, longest = 0;  // seconds
+  double rarest = 1;                   // share of a curve's calls
+};
+
+double calls_of(const Curve& curve) {
+  double calls = 0;
+  for (const auto& [seconds, count] : curve.buckets) calls += count;
+  return calls;
+}
+
+Span span_of(const std::vector<Curve>& curves) {
+  Span span;
   for (const Curve& curve : curves) {
-    double calls = 0;
+    const double calls = calls_of(curve);
+    if (calls > 0) span.rarest = std::min(span.rarest, 1 / calls);
     for (const auto& [seconds, count] : curve.buckets) {
-      calls += count;
-      shortest = std::min(shortest, seconds);
-      longest = std::max(longest, seconds);
+      span.shortest = std::min(span.shortest, seconds);
+      span.longest = std::max(span.longest, seconds);
     }
-    totals.push_back(calls);
-    if (calls > 0) rarest = std::min(rarest, 1 / calls);
-    entries.emplace_back(curve.label, colours[entries.size() % std::size(colours)]);
   }
+  return span;
+}
+
+// Seconds by decades to the right, shares by decades down.
+class DecadeAxes {
+ public:
+  DecadeAxes(const Span& span, double top)
+      : top_(top),
+        first_(std::floor(std::log10(span.shortest))),
+        last_(std::max(first_ + 1, std::ceil(std::log10(span.longest * 1.13)))),
+        depth_(std::max(1.0, std::ceil(-std::log10(span.rarest)))) {}
+
+  [[nodiscard]] double x_of(double seconds) const {
+    return kLeft + (kRight - kLeft) * (std::log10(seconds) - first_) / (last_ - first_);
+  }
+  [[nodiscard]] double y_of(double share) const {
+    return share <= 0 ? top_ + kHeight : top_ + kHeight * std::min(1.0, -std::log10(share) / (depth_ + 0.3));
+  }
+  void draw(Svg& svg) const {
+    for (double decade = first_; decade <= last_; ++decade) {
+      const double x = x_of(std::pow(10, decade));
+      svg.rule(x, top_, x, top_ + kHeight);
+      svg.text(x, top_ + kHeight + 16, decade_text(static_cast<int>(decade)),
+               decade == last_ ? Anchor::end : Anchor::middle);
+    }
+    for (double power = 0; power <= depth_; ++power) {
+      const double y = y_of(std::pow(10, -power));
+      svg.rule(kLeft, y, kRight, y);
+      svg.text(kLeft - 6, y + 4, format("%g %%", 100 * std::pow(10, -power)), Anchor::end);
+    }
+  }
+
+ private:
+  static constexpr double kLeft = 70, kRight = kWidth - 20, kHeight = 220;
+  double top_, first_, last_, depth_;
+};
+
+// A piece of line for each run of buckets that calls fell into.
+void draw_curve(Svg& svg, const DecadeAxes& axes, const Curve& curve, const std::string& colour) {
+  const double width = std::pow(10.0, 1.0 / 20), calls = calls_of(curve);
+  std::string points;
+  double end = 0;
+  const auto add = [&](double seconds, double share) {
+    points += format("%.1f,", axes.x_of(seconds)) + format("%.1f ", axes.y_of(share));
+  };
+  const auto finish = [&] {
+    if (points.empty()) return;
+    add(end, 0);
+    svg.polyline(points, colour);
+    points.clear();
+  };
+  for (const auto& [seconds, count] : curve.buckets) {
+    if (seconds > end * 1.001) {
+      finish();
+      add(seconds, 0);
+    }
+    add(seconds, count / calls);
+    end = seconds * width;
+    add(end, count / calls);
+  }
+  finish();
+}
+
+}  // namespace
+
+std::string histogram_chart(const std::string& title, const std::vector<Curve>& curves) {
+  const char* const colours[] = {"#e08a1e", "#3d86c6", "#d6546f", "#9a6cc7"};
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const Curve& curve : curves) entries.emplace_back(curve.label, colours[entries.size() % std::size(colours)]);
   Svg svg(kWidth, 340, title);
   svg.text(16, 22, title, Anchor::start, true);
   const double top = draw_legend(svg, entries, 44) + 6;
-  if (longest == 0) return svg.finish();
-  const double first = std::floor(std::log10(shortest));
-  const double last = std::max(first + 1, std::ceil(std::log10(longest * 1.13)));
-  const double depth = std::max(1.0, std::ceil(-std::log10(rarest)));
-  const auto x_of = [&](double seconds) {
-    return kLeft + (kRight - kLeft) * (std::log10(seconds) - first) / (last - first);
-  };
-  const auto y_of = [&](double share) {
-    return share <= 0 ? top + kHeight : top + kHeight * std::min(1.0, -std::log10(share) / (depth + 0.3));
-  };
-  for (double decade = first; decade <= last; ++decade) {
-    svg.rule(x_of(std::pow(10, decade)), top, x_of(std::pow(10, decade)), top + kHeight);
-    svg.text(x_of(std::pow(10, decade)), top + kHeight + 16, decade_text(static_cast<int>(decade)),
-             decade == last ? Anchor::end : Anchor::middle);
-  }
-  for (double power = 0; power <= depth; ++power) {
-    svg.rule(kLeft, y_of(std::pow(10, -power)), kRight, y_of(std::pow(10, -power)));
-    svg.text(kLeft - 6, y_of(std::pow(10, -power)) + 4, format("%g %%", 100 * std::pow(10, -power)), Anchor::end);
-  }
-  const double step = std::pow(10.0, 1.0 / 20);
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    // A piece of line for each run of buckets that calls fell into.
-    std::string points;
-    double end = 0;
-    const auto add = [&](double seconds, double share) {
-      points += format("%.1f,", x_of(seconds)) + format("%.1f ", y_of(share));
-    };
-    const auto finish = [&] {
-      if (points.empty()) return;
-      add(end, 0);
-      svg.polyline(points, entries[i].second);
-      points.clear();
-    };
-    for (const auto& [seconds, count] : curves[i].buckets) {
-      if (seconds > end * 1.001) {
-        finish();
-        add(seconds, 0);
-      }
-      add(seconds, count / totals[i]);
-      end = seconds * step;
-      add(end, count / totals[i]);
-    }
-    finish();
-  }
+  const Span span = span_of(curves);
+  if (span.longest == 0) return svg.finish();
+  const DecadeAxes axes(span, top);
+  axes.draw(svg);
+  for (std::size_t i = 0; i < curves.size(); ++i) draw_curve(svg, axes, curves[i], entries[i].second);
   return svg.finish();
 }
 

@@ -290,20 +290,9 @@ void train_together(const Command& app, Arguments& arguments) {
   }
 }
 
-}  // namespace
-}  // namespace train_command
-
-void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
-  using namespace train_command;
-  Command command =
-      program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
-  const auto arguments = std::make_shared<Arguments>();
-  arguments->ranks = ranks;
-  TrainingOptions& training = arguments->training;
-  command.add_option("-o,--output", arguments->out, "The folder for the model and the checkpoint to go on from")
-      .type_name("DIR")
-      .check(file_name())
-      .required();
+// What is trained, and how.
+void add_training_options(Command& command, Arguments& arguments) {
+  TrainingOptions& training = arguments.training;
   command
       .add_option("--steps", training.steps, "Steps of 64 sentences (default: " + std::to_string(training.steps) + ")")
       .type_name("N")
@@ -314,7 +303,7 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
       .type_name("H")
       .check(between(1, training.encoder.width));
   command
-      .add_option("--merge", arguments->merge,
+      .add_option("--merge", arguments.merge,
                   "How heads are put together (default: " + std::string(name(training.encoder.merge)) + ")")
       .type_name(alternatives(merge_names()))
       .check(one_of(merge_names()));
@@ -325,7 +314,7 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
       .check(between_real(0, 1e300));
   constexpr NumberType kActivations[] = {NumberType::float32, NumberType::bfloat16};
   take_number_type(
-      command.add_option("--activations", arguments->activations,
+      command.add_option("--activations", arguments.activations,
                          "What lies between the passes, and what products multiply; weights stay float32 (default: " +
                              std::string(name(kActivations[0])) + ")"),
       kActivations);
@@ -340,6 +329,22 @@ void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
                       std::to_string(training.shards) + ")")
       .type_name("N")
       .check(between(1, training.batch));
+}
+
+}  // namespace
+}  // namespace train_command
+
+void add_train(Command& program, const std::shared_ptr<TrainingRanks>& ranks) {
+  using namespace train_command;
+  Command command =
+      program.add_subcommand("train", "Train the small demonstration model, which finds out what `it` stands for");
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->ranks = ranks;
+  command.add_option("-o,--output", arguments->out, "The folder for the model and the checkpoint to go on from")
+      .type_name("DIR")
+      .check(file_name())
+      .required();
+  add_training_options(command, *arguments);
   command.add_flag("--resume", arguments->resume,
                    "Go on with the run that was stopped in this folder; or, with more --steps, that ended");
   command.add_flag("--overwrite", arguments->overwrite, "Replace the model, or the run, that lies in this folder");
