@@ -10,41 +10,42 @@
 namespace headlight::models {
 namespace {
 
-using Step = GgufSplitting::Step;
-using StepKind = Step::Kind;
+using Splitter = GgufSplitting::Splitter;
+using SplitterKind = Splitter::Kind;
 
-constexpr std::array kGpt2{Step{StepKind::words}};
-constexpr std::array kSingleDigits{Step{StepKind::digits}, Step{StepKind::words}};
+constexpr std::array kGpt2{Splitter{SplitterKind::words}};
+constexpr std::array kSingleDigits{Splitter{SplitterKind::digits}, Splitter{SplitterKind::words}};
 constexpr std::array kLlama3{
-    Step{
-        StepKind::expression,
+    Splitter{
+        SplitterKind::expression,
         R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Step{StepKind::bytes}};
+    Splitter{SplitterKind::bytes}};
 constexpr std::array kQwen2{
-    Step{
-        StepKind::expression,
+    Splitter{
+        SplitterKind::expression,
         R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Step{StepKind::bytes}};
+    Splitter{SplitterKind::bytes}};
 // Capital letters begin a word.
 constexpr std::array kTekken{
-    Step{
-        StepKind::expression,
+    Splitter{
+        SplitterKind::expression,
         R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Step{StepKind::bytes}};
+    Splitter{SplitterKind::bytes}};
 constexpr std::array kGpt4o{
-    Step{
-        StepKind::expression,
+    Splitter{
+        SplitterKind::expression,
         R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Step{StepKind::bytes}};
+    Splitter{SplitterKind::bytes}};
 constexpr std::array kSeedCoder{
-    Step{
-        StepKind::expression,
+    Splitter{
+        SplitterKind::expression,
         R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Step{StepKind::bytes}};
+    Splitter{SplitterKind::bytes}};
 // Its numbers are split once bytes are characters, of which some are numbers.
-constexpr std::array kFalcon{Step{StepKind::punctuation}, Step{StepKind::words}, Step{StepKind::numbers},
-                             Step{StepKind::expression, "[0-9][0-9][0-9]"}};
-constexpr std::array kBloom{Step{StepKind::expression, R"x( ?[^(\s|[.,!?…。，、।۔،])]+)x"}, Step{StepKind::bytes}};
+constexpr std::array kFalcon{Splitter{SplitterKind::punctuation}, Splitter{SplitterKind::words},
+                             Splitter{SplitterKind::numbers}, Splitter{SplitterKind::expression, "[0-9][0-9][0-9]"}};
+constexpr std::array kBloom{Splitter{SplitterKind::expression, R"x( ?[^(\s|[.,!?…。，、।۔،])]+)x"},
+                            Splitter{SplitterKind::bytes}};
 constexpr std::string_view kDeepSeekLetters =
     R"(\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF)"
     R"(\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5)"
@@ -62,29 +63,30 @@ constexpr std::string_view kDeepSeekSyllables = R"([\u4E00-\u9FA5\u0800-\u4E00\u
 // What is published as \s+$ would read white space anew from each of its characters: where no line ends in a piece,
 // all up to the last other character is a match as well.
 constexpr std::array kDeepSeekLlm{
-    Step{StepKind::expression, R"([\r\n])"},
-    Step{StepKind::expression, kDeepSeekLetters},
-    Step{StepKind::expression, R"(\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+)"},
-    Step{StepKind::expression, R"((?:\s*\S)+|\s+)"},
-    Step{StepKind::expression, kDeepSeekSyllables},
-    Step{StepKind::digits},
-    Step{StepKind::bytes}};
-constexpr std::array kDeepSeekCoder{Step{StepKind::expression, R"([\r\n])"},
-                                    Step{StepKind::expression, R"(\s?\p{L}+)"},
-                                    Step{StepKind::expression, R"(\s?\p{P}+)"},
-                                    Step{StepKind::expression, kDeepSeekSyllables},
-                                    Step{StepKind::digits},
-                                    Step{StepKind::bytes}};
+    Splitter{SplitterKind::expression, R"([\r\n])"},
+    Splitter{SplitterKind::expression, kDeepSeekLetters},
+    Splitter{SplitterKind::expression, R"(\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+)"},
+    Splitter{SplitterKind::expression, R"((?:\s*\S)+|\s+)"},
+    Splitter{SplitterKind::expression, kDeepSeekSyllables},
+    Splitter{SplitterKind::digits},
+    Splitter{SplitterKind::bytes}};
+constexpr std::array kDeepSeekCoder{Splitter{SplitterKind::expression, R"([\r\n])"},
+                                    Splitter{SplitterKind::expression, R"(\s?\p{L}+)"},
+                                    Splitter{SplitterKind::expression, R"(\s?\p{P}+)"},
+                                    Splitter{SplitterKind::expression, kDeepSeekSyllables},
+                                    Splitter{SplitterKind::digits},
+                                    Splitter{SplitterKind::bytes}};
 constexpr std::array kDeepSeekV3{
-    Step{StepKind::expression, R"(\p{N}{1,3})"}, Step{StepKind::expression, R"([\u4E00-\u9FA5\u3040-\u30FF]+)"},
-    Step{
-        StepKind::expression,
+    Splitter{SplitterKind::expression, R"(\p{N}{1,3})"},
+    Splitter{SplitterKind::expression, R"([\u4E00-\u9FA5\u3040-\u30FF]+)"},
+    Splitter{
+        SplitterKind::expression,
         R"x([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Step{StepKind::bytes}};
+    Splitter{SplitterKind::bytes}};
 // Names and what belongs to them as llama.cpp has them (src/llama-vocab.cpp of
 // https://github.com/ggml-org/llama.cpp); NFC, which it does not apply, of those whose tokenizers have it (command-r's:
 // CohereTokenizer of Transformers). Of deepseek-r1-qwen, megrez, hunyuan-dense, poro-chat and gpt3-finnish that is not
-// known, so they are none of these. Steps are those of the models' tokenizer.json.
+// known, so they are none of these. Splitters are those of the models' tokenizer.json.
 constexpr std::array<GgufSplitting, 42> kSplittings{{
     {"gpt-2", kGpt2},
     {"phi-2", kGpt2},
@@ -130,30 +132,30 @@ constexpr std::array<GgufSplitting, 42> kSplittings{{
     {"deepseek-v3", kDeepSeekV3},
 }};
 
-std::string pre_tokenizer_text(const Step& step) {
+std::string pre_tokenizer_text(const Splitter& splitter) {
   JsonObject part(":", ",");
-  switch (step.kind) {
-    case StepKind::expression:
+  switch (splitter.kind) {
+    case SplitterKind::expression:
       part.add("type", "Split");
-      part.add_text("pattern", R"({"Regex":)" + json_text(step.expression) + "}");
+      part.add_text("pattern", R"({"Regex":)" + json_text(splitter.expression) + "}");
       part.add("behavior", "Isolated");
       part.add("invert", false);
       break;
-    case StepKind::digits:
-    case StepKind::numbers:
+    case SplitterKind::digits:
+    case SplitterKind::numbers:
       part.add("type", "Digits");
-      part.add("individual_digits", step.kind == StepKind::digits);
+      part.add("individual_digits", splitter.kind == SplitterKind::digits);
       break;
-    case StepKind::punctuation:
+    case SplitterKind::punctuation:
       part.add("type", "Punctuation");
       part.add("behavior", "Contiguous");
       break;
-    case StepKind::words:
-    case StepKind::bytes:
+    case SplitterKind::words:
+    case SplitterKind::bytes:
       part.add("type", "ByteLevel");
       part.add("add_prefix_space", false);
       part.add("trim_offsets", true);
-      part.add("use_regex", step.kind == StepKind::words);
+      part.add("use_regex", splitter.kind == SplitterKind::words);
   }
   return "{" + part.members() + "}";
 }
@@ -162,8 +164,8 @@ std::string pre_tokenizer_text(const Step& step) {
 
 std::string GgufSplitting::parts() const {
   std::string list;
-  for (const Step& step : steps) list.append(list.empty() ? "" : ",").append(pre_tokenizer_text(step));
-  return steps.size() == 1 ? list : R"({"type":"Sequence","pretokenizers":[)" + list + "]}";
+  for (const Splitter& splitter : splitters) list.append(list.empty() ? "" : ",").append(pre_tokenizer_text(splitter));
+  return splitters.size() == 1 ? list : R"({"type":"Sequence","pretokenizers":[)" + list + "]}";
 }
 
 const GgufSplitting& gguf_splitting(const GgufMetadata& metadata) {

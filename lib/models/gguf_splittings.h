@@ -12,7 +12,7 @@ namespace headlight::models {
 
 struct GgufSplitting {
   // Splits further what the one before it left.
-  struct Step {
+  struct Splitter {
     enum class Kind : std::uint8_t {
       expression,   // each match stands alone
       digits,       // each number
@@ -26,7 +26,7 @@ struct GgufSplitting {
   };
 
   std::string_view name;  // in tokenizer.ggml.pre
-  std::span<const Step> steps;
+  std::span<const Splitter> splitters;
   bool composes = false;  // NFC before them
   bool ignores_merges = false;
   bool mask_takes_space = false;
