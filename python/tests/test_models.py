@@ -1,27 +1,16 @@
 """The demonstration model of the repository, loaded as any published folder is."""
 
 import json
-import pathlib
 import shutil
-import subprocess
-import sys
 import threading
 import time
-import types
 
 import numpy as np
 import pytest
 
+from demonstration import FOLDER, TEXTS, model  # noqa: F401
 import headlight as hl
 from headlight.sentence_transformers import SentenceTransformer
-
-FOLDER = pathlib.Path(__file__).parents[2] / "models" / "demonstration"
-TEXTS = ["The animal didn't cross the street because it was too tired.", "the robot", "机器人拿起红色的积木,因为它很轻"]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return hl.load(FOLDER)
 
 
 def test_vectors_are_normalised_means_of_hidden_states(model):
@@ -48,123 +37,6 @@ def test_a_str_is_one_text(model):
     assert len(model.encode(TEXTS[0])) == 1
     assert model.embed([]).shape == (0, model.width)
     assert model.encode([]) == []
-
-
-def test_a_stream_gives_the_vectors_of_embed(model, engine):
-    texts = [*TEXTS, "", "the robot " * 500] * 40
-    expected = model.embed(texts, engine=engine)
-    for memory in (1 << 23, 1 << 28):
-        found = list(model.embed_stream(iter(texts), memory, engine))
-        np.testing.assert_array_equal(np.stack(found), expected)
-    one = list(model.embed_stream(TEXTS[0], truncate_dim=16, prompt="the "))
-    np.testing.assert_array_equal(one, model.embed(["the " + TEXTS[0]], truncate_dim=16))
-    assert list(model.embed_stream([])) == []
-
-
-def test_a_stream_reads_a_few_texts_at_a_time(model):
-    read = []
-
-    def texts():
-        for number in range(1000):
-            read.append(number)
-            yield f"the robot {number}"
-
-    stream = model.embed_stream(texts())
-    assert read == []
-    first = next(stream)
-    assert first.shape == (model.embed_width,) and len(read) <= 65
-    assert sum(1 for _ in stream) == 999
-    with pytest.raises(StopIteration):
-        next(stream)
-
-
-def test_a_stream_is_not_entered_twice(model):
-    expected = model.embed([f"the robot {number}" for number in range(200)])
-    refusal = "^embed_stream: the stream is already executing"
-
-    def texts():
-        for number in range(200):
-            with pytest.raises(ValueError, match=refusal):
-                next(stream)
-            yield f"the robot {number}"
-
-    stream = model.embed_stream(texts())
-    np.testing.assert_array_equal(np.stack(list(stream)), expected)
-
-    entered, leave = threading.Event(), threading.Event()
-
-    def waiting():
-        for number in range(200):
-            if number == 100:
-                entered.set()
-                assert leave.wait(60)
-            yield f"the robot {number}"
-
-    stream, found = model.embed_stream(waiting()), []
-    thread = threading.Thread(target=lambda: found.extend(stream))
-    thread.start()
-    assert entered.wait(60)
-    with pytest.raises(ValueError, match=refusal):
-        next(stream)
-    leave.set()
-    thread.join()
-    np.testing.assert_array_equal(np.stack(found), expected)
-
-
-def test_threads_share_a_stream(model):
-    expected = model.embed([f"the robot {number}" for number in range(300)])
-    stream, found = model.embed_stream(f"the robot {number}" for number in range(300)), []
-
-    def take():
-        while True:
-            try:
-                found.append(next(stream))
-            except StopIteration:
-                return
-            except ValueError as error:
-                assert "already executing" in str(error)
-
-    threads = [threading.Thread(target=take) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(map(bytes, found)) == sorted(map(bytes, expected))
-
-
-def test_a_stream_refuses_what_has_no_room(model):
-    with pytest.raises(ValueError, match="^embed_stream: memory is 1000, expected at least [0-9]+ bytes for one text"):
-        model.embed_stream(TEXTS, memory=1000)
-    stream = model.embed_stream(["the robot", "x" * 100_000_000], memory=1 << 24)
-    assert next(stream).shape == (model.embed_width,)
-    with pytest.raises(ValueError, match=r"^embed_stream: texts\[1\] has 100000000 bytes, more than memory 16777216 has room for"):
-        next(stream)
-    with pytest.raises(TypeError, match=r"^embed_stream: texts\[0\] is an int, expected a str"):
-        next(model.embed_stream([3]))
-    with pytest.raises(ValueError, match="^embed_stream: truncate_dim is -1"):
-        model.embed_stream(TEXTS, truncate_dim=-1)
-
-
-PEAK = """
-import resource, sys
-import headlight as hl
-model = hl.load(sys.argv[1])
-lines = ("the robot took the red block " * (400 if n % 2 else 1) for n in range(int(sys.argv[2])))
-for vector in model.embed_stream(lines, int(sys.argv[3]), hl.Engine(threads=1)):
-    pass
-print(next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) << 10)
-"""
-
-
-@pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="needs /proc")
-def test_a_stream_holds_what_was_said():
-    def peak(count, memory):
-        command = [sys.executable, "-c", PEAK, str(FOLDER), str(count), str(memory)]
-        return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-    memory, noise = 12 << 20, 6 << 20  # huge pages
-    # All texts together are more than that.
-    assert peak(6000, memory) <= peak(1, 1 << 28) + memory + noise
 
 
 def test_truncate_dim(model):
@@ -251,91 +123,6 @@ def test_precision(model, precision):
     assert loaded.precision == precision
     least = 0.9 if precision == "int4" else 0.99
     assert ((model.embed(TEXTS) * loaded.embed(TEXTS)).sum(1) > least).all()
-
-
-def test_progress_is_told_to_a_function(model):
-    calls = []
-    model.embed(TEXTS, batch_tokens=1, progress=lambda done, total: calls.append((done, total)))
-    assert calls[-1] == (3, 3) and calls == sorted(calls)
-    with pytest.raises(ZeroDivisionError):
-        model.embed(TEXTS, progress=lambda done, total: 1 / 0)
-    with pytest.raises(TypeError, match="progress"):
-        model.embed(TEXTS, progress=3)
-
-
-def test_bar_is_drawn_at_once_where_it_is_asked_for(model, capsys):
-    model.embed(TEXTS, progress=True)
-    assert "100 %  3 of 3" in capsys.readouterr().err
-    model.embed(TEXTS)
-    model.encode(TEXTS, progress=False)
-    assert capsys.readouterr().err == ""
-
-
-class Terminal:
-    """A standard error that says that it is a terminal."""
-
-    def __init__(self):
-        self.text = ""
-
-    def isatty(self):
-        return True
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
-
-
-def test_bar_waits_a_second(monkeypatch):
-    from headlight import _progress
-
-    now = [100.0]
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
-    terminal = Terminal()
-    monkeypatch.setattr(_progress.sys, "stderr", terminal)
-    bar = _progress.Bar()
-    now[0] += 0.9
-    bar(90, 100)
-    bar.close()
-    assert terminal.text == ""
-    now[0] += 0.2
-    bar(95, 100)
-    now[0] += 0.05
-    bar(96, 100)
-    bar.close()
-    assert " 95 %" in terminal.text and " 96 %" not in terminal.text and terminal.text.endswith("\n")
-    assert " 95 %" in repr(bar) and 'value="0.9500"' in bar._repr_html_()
-
-
-def test_bar_of_a_notebook(monkeypatch):
-    """Behind a notebook the bar is an object that is shown once and then changed."""
-    from headlight import _progress
-
-    shown = []
-
-    class Handle:
-        def update(self, bar):
-            shown.append(bar._repr_html_())
-
-    def display(bar, display_id):
-        assert display_id
-        shown.append(bar._repr_html_())
-        return Handle()
-
-    ipython = types.ModuleType("IPython")
-    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=None)
-    ipython.display = types.ModuleType("IPython.display")
-    ipython.display.display = display
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
-    terminal = Terminal()
-    monkeypatch.setattr(_progress.sys, "stderr", terminal)
-    bar = _progress.Bar(at_once=True)
-    bar(1, 2)
-    bar(2, 2)
-    bar.close()
-    assert len(shown) == 2 and "1 of 2" in shown[0] and 'value="1.0000"' in shown[1] and terminal.text == ""
 
 
 def test_others_run_while_a_text_is_tokenized(model):
