@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from headlight.torch._operator import Options, attend, seed_for
+from headlight.torch._operator import attend, seed_for
+from headlight.torch._options import Options
 from headlight.torch._place import check_place
 
 Tensor = torch.Tensor

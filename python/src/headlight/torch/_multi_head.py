@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from headlight.torch._operator import Options, attend_with_weights, seed_for
+from headlight.torch._operator import attend_with_weights, seed_for
+from headlight.torch._options import Options
 from headlight.torch._padding import lengths_of
 from headlight.torch._place import check_place
 

@@ -3,20 +3,12 @@
 query [B, Hq, Lq, D], key [B, Hkv, Lk, D], value [B, Hkv, Lk, Dv]
     -> out [B, Hq, Lq, Dv], of query's type; log_sum_exp [B, Hq, Lq]; weights [B, Hq, Lq, Lk], or [0] unless wanted
 
-All three are differentiable. The options are those of headlight.attention(). Numbers that a program may compute are
-tensors, so that a compiled one need not look at them: seed [], key_lengths [B], query_start and key_start [1] or [B],
-query_offsets and key_offsets [n + 1]. True in mask means that a key is seen; mask and bias are broadcast to
-[B, Hq, Lq, Lk]. left and right are the window's, -1 unbounded. softcap, chunk and dropout are off at 0, causal at "".
-
-padding [B, Lk] of bool, True where a key is seen, and packed [B, L], the number of the sequence that each row and key
-belongs to, become lengths and offsets, or else a mask, as the operator runs: a compiled program knows no numbers. Beside
-packed query_start may be [B, L], where each row and its key stand. query_offsets of more than one sample count the rows
-of all of them one after another: so the engine takes them, as one long sample.
+All three are differentiable. Behind the tensors are the options of `_options`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias, get_type_hints
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch._C import (
@@ -30,6 +22,7 @@ from torch.autograd import forward_ad
 
 from headlight._core import attention, attention_backward
 from headlight.torch._engine import engine
+from headlight.torch._options import COUNT, NO_OPTIONS, TENSORS, Options, schema
 from headlight.torch._padding import settled, with_mask_of_sequences
 from headlight.torch._place import check_place
 from headlight.torch._shapes import check_marks, check_results, check_shapes
@@ -39,45 +32,14 @@ Tensor: TypeAlias = torch.Tensor
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
-
-class Options(NamedTuple):
-    """The options of both operators, in their order, tensors before numbers: their schemas are made of it."""
-
-    mask: Tensor | None = None
-    bias: Tensor | None = None
-    sinks: Tensor | None = None
-    seed: Tensor | None = None
-    key_lengths: Tensor | None = None
-    query_offsets: Tensor | None = None
-    key_offsets: Tensor | None = None
-    query_start: Tensor | None = None
-    key_start: Tensor | None = None
-    padding: Tensor | None = None
-    packed: Tensor | None = None
-    causal: str = ""
-    left: int = -1
-    right: int = -1
-    chunk: int = 0
-    scale: float | None = None
-    softcap: float = 0.0
-    dropout: float = 0.0
-
-
-def _schema() -> str:
-    """The options as an operator's schema has them: "Tensor? mask=None, …, float dropout=0.0"."""
-    words = {Tensor | None: "Tensor?", str: "str", int: "int", float: "float", float | None: "float?"}
-    types = get_type_hints(Options)
-    return ", ".join(f"{words[types[name]]} {name}={otherwise!r}" for name, otherwise in Options._field_defaults.items())
-
-
 _library: Any = torch.library.Library("headlight", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
-    f"attention(Tensor query, Tensor key, Tensor value, {_schema()}, bool weights=False) -> (Tensor, Tensor, Tensor)",
+    f"attention(Tensor query, Tensor key, Tensor value, {schema()}, bool weights=False) -> (Tensor, Tensor, Tensor)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _library.define(
     "attention_backward(Tensor query, Tensor key, Tensor value, Tensor out, Tensor log_sum_exp, Tensor out_gradient, "
-    f"{_schema()}, bool bias_gradient=False, bool sinks_gradient=False, Tensor? log_sum_exp_gradient=None) "
+    f"{schema()}, bool bias_gradient=False, bool sinks_gradient=False, Tensor? log_sum_exp_gradient=None) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
@@ -99,7 +61,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, options: Options | None = 
     if not _is_plain(query, key, value, options):
         out: Tensor = _attend(query, key, value, *(options or ()))[0]
         return out
-    given = _NO_OPTIONS if options is None else options
+    given = NO_OPTIONS if options is None else options
     if torch.is_grad_enabled() and _wants_gradients(query, key, value, given):
         return _Differentiable.apply(query, key, value, *given)[0]  # type: ignore[no-any-return, no-untyped-call]
     keywords = {} if options is None else _keywords(options)
@@ -234,7 +196,7 @@ def _start(positions: Tensor) -> Any:
 
 
 def _forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    options, weights = Options(*rest[:_COUNT]), rest[_COUNT:] == (True,)
+    options, weights = Options(*rest[:COUNT]), rest[COUNT:] == (True,)
     _check_marks(query, key, options)
     keywords = _keywords(_of_weights(options) if weights else options)
     several = _are_several(query, keywords)
@@ -264,19 +226,19 @@ def _forward_shapes(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tu
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.dtype not in _TYPES:
             raise TypeError(f"attention: {name} has numbers of type {x.dtype}, expected float32, bfloat16 or float16")
-    options = Options(*rest[:_COUNT])
+    options = Options(*rest[:COUNT])
     check_shapes(query, key, value, options.mask, options.bias)
     _check_marks(query, key, options)
     batch, heads, rows, _ = query.shape
     out = query.new_empty(batch, rows, heads, value.shape[3]).transpose(1, 2)
-    shape = (batch, heads, rows, key.shape[2]) if rest[_COUNT:] == (True,) else (0,)
+    shape = (batch, heads, rows, key.shape[2]) if rest[COUNT:] == (True,) else (0,)
     return out, query.new_empty(batch, heads, rows, dtype=torch.float32), query.new_empty(shape, dtype=torch.float32)
 
 
 def _backward(
     query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    options, (by_bias, by_sinks, by_log_sum_exp) = Options(*rest[:_COUNT]), _Wanted(*rest[_COUNT:])
+    options, (by_bias, by_sinks, by_log_sum_exp) = Options(*rest[:COUNT]), _Wanted(*rest[COUNT:])
     keywords = _keywords(options)
     several = _are_several(query, keywords)
     results: Any = attention_backward(
@@ -294,7 +256,7 @@ def _backward(
 def _backward_shapes(
     query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sum_exp: Tensor, out_gradient: Tensor, *rest: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    options, (by_bias, by_sinks, by_log_sum_exp) = Options(*rest[:_COUNT]), _Wanted(*rest[_COUNT:])
+    options, (by_bias, by_sinks, by_log_sum_exp) = Options(*rest[:COUNT]), _Wanted(*rest[COUNT:])
     check_shapes(query, key, value, options.mask, options.bias)
     _check_marks(query, key, options)
     check_results(query, value, out, log_sum_exp, out_gradient, by_log_sum_exp)
@@ -315,16 +277,16 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor, Tensor]:
-        options = Options(*given[3 : 3 + _COUNT])
+        options = Options(*given[3 : 3 + COUNT])
         plain = _is_plain(given[0], given[1], given[2], options)
         with torch._C._AutoDispatchBelowAutograd():
             out, log_sum_exp, weights = (_forward if plain else _attend)(*given)
         ctx.set_materialize_grads(False)
-        ctx.gave_weights = given[3 + _COUNT :] == (True,)
+        ctx.gave_weights = given[3 + COUNT :] == (True,)
         if not ctx.gave_weights:
             ctx.mark_non_differentiable(weights)
-        ctx.numbers = options[_TENSORS:]
-        ctx.save_for_backward(*given[:3], out, log_sum_exp, weights, *options[:_TENSORS])
+        ctx.numbers = options[TENSORS:]
+        ctx.save_for_backward(*given[:3], out, log_sum_exp, weights, *options[:TENSORS])
         return out, log_sum_exp, weights
 
     @staticmethod
@@ -352,7 +314,7 @@ class _Differentiable(torch.autograd.Function):
                 sinks_gradient = _sum(sinks_gradient, -share.sum((0, 2)))
         further = (None, bias_gradient if by_bias else None, sinks_gradient if by_sinks else None)
         # Behind them nothing has a gradient, however much of it was given.
-        return (by_query, by_key, by_value, *further, *(None,) * (_COUNT - 2))
+        return (by_query, by_key, by_value, *further, *(None,) * (COUNT - 2))
 
 
 def _autograd(*given: Any) -> Any:
@@ -392,9 +354,6 @@ def _refuse_place(*given: Any) -> Any:
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PLAIN_OR_NONE = (type(None), *_PLAIN)
-_NO_OPTIONS = Options()
-_COUNT = len(Options._fields)
-_TENSORS = Options._fields.index("causal")
 
 _library.impl("attention", _forward, "CPU")
 _library.impl("attention", _autograd, "Autograd")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-if TYPE_CHECKING:
-    from headlight.torch._operator import Options
+from headlight.torch._options import Options
 
 
 def lengths_of(seen: torch.Tensor) -> torch.Tensor | None:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from headlight.torch._functional import mask_and_bias
-from headlight.torch._operator import Options, attend_with_weights, seed_for
+from headlight.torch._operator import attend_with_weights, seed_for
+from headlight.torch._options import Options
 from headlight.torch._padding import with_padding
 from headlight.transformers._masks import IntervalMask, options_of, seen_of
 

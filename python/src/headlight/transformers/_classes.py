@@ -13,7 +13,8 @@ from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from headlight.torch import scaled_dot_product_attention
-from headlight.torch._operator import Options, attend, seed_for
+from headlight.torch._operator import attend, seed_for
+from headlight.torch._options import Options
 from headlight.torch._padding import lengths_of
 
 Tensor = torch.Tensor

@@ -9,7 +9,7 @@ import torch
 from torch.utils._pytree import tree_map
 from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
-from headlight.torch._operator import Options
+from headlight.torch._options import Options
 from headlight.torch._padding import is_packed, settled, with_padding
 from headlight.transformers._rules import Rule, rule_of
 
