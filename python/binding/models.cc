@@ -20,6 +20,7 @@
 #include "headlight/models/errors.h"
 #include "headlight/models/text_encoder.h"
 #include "interruptible.h"
+#include "models_text.h"
 #include "progress.h"
 #include "results.h"
 #include "text_slices.h"
@@ -278,79 +279,30 @@ constexpr const char* kScoreSignature =
 constexpr const char* kLoadSignature =
     "def load(folder: str | os.PathLike[str], precision: PrecisionLike = 'float32') -> Encoder";
 
-}  // namespace
-
-void define_models(nb::module_& module) {
-  define_vector_stream(module);
-  nb::class_<Encoder> type(module, "Encoder",
-                           "A published model: text in, hidden states, vectors or scores out. load() makes it.");
-  define(
-      type, "embed", kEmbedSignature, &embed,
-      "Vectors of texts, [n, D] float32: pooled of the hidden states of each as the folder says (the mean, where it\n"
-      "says nothing), with a prompt in front, and divided by their length, so that a dot product of two is their\n"
-      "cosine. A str is one text.\n\n"
-      "batch_tokens: how many tokens go through the network at a time at most (a text is never cut for it); None\n"
-      "leaves it to the engine. A text's bits do not depend on it, nor on the texts beside.\n"
-      "progress: None shows a bar on a terminal or in a notebook when the work takes more than a second, False "
-      "never,\n"
-      "True at once; a function is called with (texts done, of all).\n"
-      "prompt: what stands in front of each text; None is the one of `prompts` that prompt_name names, or else\n"
-      "default_prompt_name.\n"
-      "truncate_dim: how many numbers of each vector are kept, the first ones, before it is divided by its length; 0 "
-      "is\n"
-      "all, None what the folder says.\n\n"
-      "Raises ValueError for a prompt_name that there is none of, a truncate_dim that is more than a vector has, and "
-      "for\n"
-      "a model whose folder asks of vectors what is not built.",
-      argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
-      argument("engine") = nb::none(), nb::kw_only(), argument("prompt_name") = nb::none(),
-      argument("prompt") = nb::none(), argument("truncate_dim") = nb::none());
-  define(
-      type, "embed_stream", kEmbedStreamSignature, &embed_stream,
-      "Vectors of any number of texts, such as a file's lines: an iterator of arrays [D], each with the bits of "
-      "embed().\n\n"
-      "memory: how many bytes the texts that are read, what they become and what computing takes may hold together,\n"
-      "beside the model's weights. Texts are read a few at a time, when their vectors are asked for.\n"
-      "prompt_name, prompt and truncate_dim: as embed() takes them.\n\n"
-      "Raises ValueError for a memory in which no text has room, and on the way for a text that it has no room for.",
-      argument("texts"), argument("memory") = std::int64_t{1} << 28, argument("engine") = nb::none(), nb::kw_only(),
-      argument("prompt_name") = nb::none(), argument("prompt") = nb::none(), argument("truncate_dim") = nb::none());
-  define(type, "encode", kEncodeSignature, &encode,
-         "The last hidden states of texts: for each an array [tokens, E] of float32, [CLS] and [SEP] included. A str "
-         "is\n"
-         "one text. batch_tokens and progress as embed() takes them.",
-         argument("texts"), argument("batch_tokens") = nb::none(), argument("progress") = nb::none(),
-         argument("engine") = nb::none());
-  define(type, "encode_ids", kEncodeIdsSignature, &encode_ids,
-         "The last hidden states of tokens: ids [B, L] of int64, as another tokenizer gives them, [CLS] and [SEP] "
-         "included\n"
-         "-> [B, L, E] float32. mask [B, L] of int64 is 0 for tokens to leave out, which nothing sees and whose rows "
-         "are zeros.\n\n"
-         "Raises ValueError for ids outside the vocabulary and more than max_length of them.",
-         argument("ids"), argument("mask") = nb::none(), nb::kw_only(), argument("out") = nb::none(),
-         argument("engine") = nb::none());
-  define(type, "embed_ids", kEmbedIdsSignature, &embed_ids,
-         "Vectors [B, D] of tokens, which encode_ids() takes, as embed() makes them of texts, without a prompt.\n\n"
-         "prompt_tokens: so many tokens at the beginning of each row are a prompt's, and no part of the pooling where "
-         "the\n"
-         "folder says include_prompt: false. normalize: False leaves vectors as the folder's last layer gives them.\n"
-         "truncate_dim: as embed() takes it.",
-         argument("ids"), argument("mask") = nb::none(), nb::kw_only(), argument("prompt_tokens") = 0,
-         argument("normalize") = true, argument("truncate_dim") = nb::none(), argument("out") = nb::none(),
-         argument("engine") = nb::none());
-  define(
-      type, "score", kScoreSignature, &score,
-      "Scores of pairs of texts, such as a query and a document, by the head for classification of a cross-encoder:\n"
-      "[n] float32, or [n, labels] of a head with several. Scores go through the function that the folder names, or\n"
-      "else, where there is one for each pair, the logistic one. The longer text of a pair is cut.\n\n"
-      "Raises ValueError for a model without such a head.",
-      argument("pairs"), argument("engine") = nb::none());
+void define_functions(nb::class_<Encoder>& type) {
+  define(type, "embed", kEmbedSignature, &embed, kEmbedText, argument("texts"), argument("batch_tokens") = nb::none(),
+         argument("progress") = nb::none(), argument("engine") = nb::none(), nb::kw_only(),
+         argument("prompt_name") = nb::none(), argument("prompt") = nb::none(), argument("truncate_dim") = nb::none());
+  define(type, "embed_stream", kEmbedStreamSignature, &embed_stream, kEmbedStreamText, argument("texts"),
+         argument("memory") = std::int64_t{1} << 28, argument("engine") = nb::none(), nb::kw_only(),
+         argument("prompt_name") = nb::none(), argument("prompt") = nb::none(), argument("truncate_dim") = nb::none());
+  define(type, "encode", kEncodeSignature, &encode, kEncodeText, argument("texts"),
+         argument("batch_tokens") = nb::none(), argument("progress") = nb::none(), argument("engine") = nb::none());
+  define(type, "encode_ids", kEncodeIdsSignature, &encode_ids, kEncodeIdsText, argument("ids"),
+         argument("mask") = nb::none(), nb::kw_only(), argument("out") = nb::none(), argument("engine") = nb::none());
+  define(type, "embed_ids", kEmbedIdsSignature, &embed_ids, kEmbedIdsText, argument("ids"),
+         argument("mask") = nb::none(), nb::kw_only(), argument("prompt_tokens") = 0, argument("normalize") = true,
+         argument("truncate_dim") = nb::none(), argument("out") = nb::none(), argument("engine") = nb::none());
+  define(type, "score", kScoreSignature, &score, kScoreText, argument("pairs"), argument("engine") = nb::none());
   define(type, "tokenize", "def tokenize(self, text: str) -> list[int]", &tokenize,
          "The ids of a text's tokens, [CLS] and [SEP] included, cut at max_length.", argument("text"));
   define(type, "decode", "def decode(self, ids: Integers) -> str", &decode,
          "The tokens of ids as text: pieces of a word together, words with spaces between, special tokens as they "
          "are.",
          argument("ids"));
+}
+
+void define_properties(nb::class_<Encoder>& type) {
   type.def_prop_ro(
           "width", [](const Encoder& model) { return network_of(model).width; }, "E, the numbers of a hidden state.")
       .def_prop_ro(
@@ -391,14 +343,17 @@ void define_models(nb::module_& module) {
                " heads, width " + std::to_string(network.width) + ", in " +
                std::string(name(model.layer().precision())) + ">";
       });
-  define(
-      module, "load", kLoadSignature, &load,
-      "A model from a published folder (config.json, model.safetensors, vocab.txt or tokenizer.json) or GGUF file.\n\n"
-      "precision: what products multiply in: 'float32', 'bfloat16', 'float16', 'int8' or 'int4'; 'fp32', 'bf16' and\n"
-      "'fp16' are the first three. Matrices in float32, bfloat16 or float16 are read where the file is mapped: nobody "
-      "may change it in place as long as the\n"
-      "model lives. Raises FileError.",
-      argument("folder"), argument("precision") = "float32");
+}
+
+}  // namespace
+
+void define_models(nb::module_& module) {
+  define_vector_stream(module);
+  nb::class_<Encoder> type(module, "Encoder",
+                           "A published model: text in, hidden states, vectors or scores out. load() makes it.");
+  define_functions(type);
+  define_properties(type);
+  define(module, "load", kLoadSignature, &load, kLoadText, argument("folder"), argument("precision") = "float32");
 }
 
 }  // namespace headlight::python
