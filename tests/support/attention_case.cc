@@ -124,8 +124,9 @@ void draw_options(Random& random, AttentionCase& c) {
   if (random.once_in(4)) c.dropout = 0.5f + 0.4375f * random.uniform();
 }
 
-// Score steps and positions, which came later: from numbers of their own, so that the cases before stay what they were.
-void draw_steps(std::uint64_t seed, AttentionCase& c) {
+// Score modifiers and positions, which came later: from numbers of their own, so that cases before stay as
+// they were.
+void draw_modifiers(std::uint64_t seed, AttentionCase& c) {
   Random random(seed + 0x57E95);
   // Where a cap begins to bend, and where it is all there is.
   if (random.once_in(4)) c.softcap = random.once_in(2) ? 0.75f + 0.5f * random.uniform() : 20.0f;
@@ -228,7 +229,7 @@ std::string AttentionCase::line() const {
 
 void draw_attention_options(Random& random, AttentionCase& c) {
   draw_options(random, c);
-  draw_steps(random.next(), c);
+  draw_modifiers(random.next(), c);
   if (random.once_in(2)) draw_types(random.next(), c);
 }
 
@@ -244,7 +245,7 @@ AttentionCase random_attention_case(std::uint64_t seed, std::int64_t longest) {
   c.head_dim = random.once_in(4) ? random.integer(1, 130) : random.integer(1, 40);
   c.value_dim = random.once_in(2) ? c.head_dim : random.integer(1, 70);
   draw_options(random, c);
-  draw_steps(seed, c);
+  draw_modifiers(seed, c);
   draw_types(seed, c);
   return c;
 }
@@ -271,7 +272,7 @@ AttentionCase random_case_of_several_blocks(std::uint64_t seed, const KeyBlock& 
   for (std::vector<std::int64_t>* offsets : {&c.query_offsets, &c.key_offsets}) {
     for (std::size_t s = 0; s + 1 < offsets->size(); ++s) (*offsets)[s] /= 8;
   }
-  draw_steps(seed, c);
+  draw_modifiers(seed, c);
   draw_types(seed, c);
   return c;
 }

@@ -75,10 +75,10 @@ TEST(Attend, GradientsOfScoreSteps) {
   const std::vector<float> slopes{0.5f, 0.25f, 0.125f, 0.0625f}, sinks{1.0f, -0.5f, 0.25f, 0.0f};
   c.write<float>("slopes.npy", {kQueryHeads}, slopes);
   c.write<float>("sinks.npy", {kQueryHeads}, sinks);
-  const std::vector<std::string> steps{"--softcap",           "1.5", "--alibi", c.folder / "slopes.npy", "--sinks",
-                                       c.folder / "sinks.npy"};
+  const std::vector<std::string> modifiers{"--softcap",           "1.5", "--alibi", c.folder / "slopes.npy", "--sinks",
+                                           c.folder / "sinks.npy"};
   const AttentionOptions options{.softcap = 1.5f, .alibi = slopes, .sinks = sinks};
-  expect_gradients(c, steps, options);
+  expect_gradients(c, modifiers, options);
 
   Engine engine;
   const auto out_gradient = c.random.normal_tensor<4>({kBatch, kQueryLength, kQueryHeads, kValueDim});
@@ -91,7 +91,7 @@ TEST(Attend, GradientsOfScoreSteps) {
   attention(engine, c.query, c.key, c.value, out, forward);
   for (const std::string method : {"fused", "unfused", "reference"}) {
     SCOPED_TRACE(method);
-    std::vector<std::string> all = c.arguments(steps);
+    std::vector<std::string> all = c.arguments(modifiers);
     all.insert(all.end(), {"--grad-out", c.folder / "go.npy", "--grad-sinks", c.folder / "ds.npy", "--method", method});
     const Finished finished = run_program(all);
     ASSERT_EQ(finished.code, 0) << finished.error;

@@ -281,6 +281,29 @@ void attend(const Arguments& arguments) {
   if (inputs.rows.tells()) print_report(written);
 }
 
+void add_tensors(Command& command, Arguments& arguments) {
+  command.add_option("--query", arguments.query, "float32 [B, Lq, Hq, D]")
+      .type_name("NPY")
+      .check(file_name())
+      .reads()
+      .required();
+  command.add_option("--key", arguments.key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv")
+      .type_name("NPY")
+      .check(file_name())
+      .reads()
+      .required();
+  command.add_option("--value", arguments.value, "float32 [B, Lk, Hkv, Dv]")
+      .type_name("NPY")
+      .check(file_name())
+      .reads()
+      .required();
+  command.add_option("-o,--output", arguments.out, "The result, float32 [B, Lq, Hq, Dv]")
+      .type_name("NPY")
+      .check(output_name())
+      .writes()
+      .required();
+}
+
 void add_masks(Command& command, Arguments& arguments) {
   const auto alignment = one_of({"top-left", "bottom-right"});
   command.add_option("--causal", arguments.causal, "Row i sees keys up to its own position")
@@ -330,26 +353,7 @@ void add_attend(Command& program, const std::shared_ptr<AttentionCalls>& calls) 
   Command command = program.add_subcommand("attend", "Attention on .npy arrays");
   const auto arguments = std::make_shared<Arguments>();
   arguments->calls = calls;
-  command.add_option("--query", arguments->query, "float32 [B, Lq, Hq, D]")
-      .type_name("NPY")
-      .check(file_name())
-      .reads()
-      .required();
-  command.add_option("--key", arguments->key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv")
-      .type_name("NPY")
-      .check(file_name())
-      .reads()
-      .required();
-  command.add_option("--value", arguments->value, "float32 [B, Lk, Hkv, Dv]")
-      .type_name("NPY")
-      .check(file_name())
-      .reads()
-      .required();
-  command.add_option("-o,--output", arguments->out, "The result, float32 [B, Lq, Hq, Dv]")
-      .type_name("NPY")
-      .check(output_name())
-      .writes()
-      .required();
+  add_tensors(command, *arguments);
   add_masks(command, *arguments);
   command.add_option("--scale", arguments->scale, "Factor of the scores (default: 1/sqrt(D))").type_name("S");
   const Option dropout = command.add_option("--dropout", arguments->dropout, "Probability of dropping a weight")
