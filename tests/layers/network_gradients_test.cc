@@ -218,7 +218,7 @@ TEST(NetworkGradients, AddUpByShards) {
   Random random(20);
   Engine engine({.threads = 2});
   for (std::int64_t n = 0; n < count<std::int64_t>(150, 25); ++n) {
-    Case drawn(random, n % 2 == 0 ? 0.0f : 0.2f, {random.integer(60, 200), 1, random.integer(100, 150)});
+    Case drawn(random, n % 2 == 0 ? 0.0f : 0.2f, {random.integer(60, 200), 0, 1, random.integer(100, 150)});
     const std::vector<Parameter> parameters = drawn.network.parameters();
     SavedState plain;
     const std::vector<float> truth = drawn.gradients(engine, plain);
