@@ -17,7 +17,7 @@ class SequenceGroups {
   SequenceGroups(std::span<const std::int64_t> offsets, std::int64_t rows_at_once) noexcept
       : offsets_(offsets), rows_at_once_(rows_at_once) {}
 
-  [[nodiscard]] bool are_one() const noexcept { return offsets_.empty() || end_of(0) == sequences(); }
+  [[nodiscard]] bool are_one() const noexcept { return offsets_.size() <= 2 || end_of(0) == sequences(); }
 
   // f(rows, where their sequences begin among them, those without rows left out) for each group; `begins` has room for
   // a number more than there are rows.
