@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "models/gguf_splittings.h"
@@ -38,11 +40,16 @@ std::string around(const GgufTokens& tokens, bool begins, bool ends, bool twice)
   if (!front && !behind) return "";
   // Of them by the texts of their tokens, as published files name them.
   JsonObject special(":", ",");
-  std::vector<std::size_t> named;
+  std::vector<std::pair<std::string, std::size_t>> named;
   const auto token = [&](std::size_t id) {
     const std::string name = tokens.text(id), quoted = json_text(name);
-    if (std::find(named.begin(), named.end(), id) == named.end()) {
-      named.push_back(id);
+    const auto same = std::find_if(named.begin(), named.end(), [&](const auto& other) { return other.first == name; });
+    if (same != named.end() && same->second != id) {
+      metadata.fail(kGgufTokens, "holds one text as the tokens " + std::to_string(same->second) + " and " +
+                                     std::to_string(id) + ", both of which stand around texts");
+    }
+    if (same == named.end()) {
+      named.emplace_back(name, id);
       special.add_text(name,
                        "{\"id\":" + quoted + ",\"ids\":[" + std::to_string(id) + "],\"tokens\":[" + quoted + "]}");
     }

@@ -201,6 +201,20 @@ TEST_P(NetworkMemoryTest, BoundsAttentionOfAnyLength) {
   }
 }
 
+// Two hundred million rows of a head: nobody tries all ways to share them.
+TEST_P(NetworkMemoryTest, BoundsAttentionOfMoreRowsThanAreTried) {
+  const Engine engine(options(16));
+  const AttentionShape shape = {.batch = 1,
+                                .query_length = 100'000,
+                                .key_length = 100'000,
+                                .query_heads = 1 << 20,
+                                .key_value_heads = 1,
+                                .head_dim = 1,
+                                .value_dim = 1};
+  EXPECT_GE(ops::attention_bytes_up_to(engine, ops::check_attention_shape("test", shape)),
+            workspace_bytes(engine, shape));
+}
+
 TEST_P(NetworkMemoryTest, BoundsProductsOfAnyRows) {
   Random random(11);
   for (const int threads : {1, 2, 5, 16}) {

@@ -157,6 +157,20 @@ TEST(GgufTokenizers, SpecialTokensAreNamedByTheirTexts) {
   }
 }
 
+TEST(GgufTokenizers, TwoSpecialTokensOfOneTextAreRefused) {
+  GgufWriter writer("llama");
+  writer.text("tokenizer.ggml.model", "llama");
+  writer.texts("tokenizer.ggml.tokens", {"a", "<s>", "<s>"});
+  writer.numbers("tokenizer.ggml.scores", {0, 0, 0});
+  writer.integer("tokenizer.ggml.bos_token_id", 1);
+  writer.integer("tokenizer.ggml.eos_token_id", 2);
+  writer.flag("tokenizer.ggml.add_eos_token", true);
+  const std::string bytes = writer.file();
+  const GgufFile file("f", std::as_bytes(std::span(bytes)));
+  EXPECT_EQ(file_error([&] { static_cast<void>(gguf_tokenizer_text(GgufMetadata(file), INT64_MAX)); }),
+            "f: tokenizer.ggml.tokens holds one text as the tokens 1 and 2, both of which stand around texts");
+}
+
 // It is a part of the keys that are asked for, which are kept.
 TEST(GgufMetadata, TheNameOfAnArchitectureIsShort) {
   const auto read = [](std::size_t length) {

@@ -100,7 +100,7 @@ void look_ahead(const Numbers& numbers, const Plan<Numbers>& plan, const Pass& p
     const std::int64_t ahead = plan.in_memory ? kMemoryIterations : kStreamIterations;
     tile.next = pass.b + ahead * pass.b_depth_stride;
     tile.next_stride = words * pass.b_depth_stride;
-    tile.turn = pass.b + ((pass.depth - ahead) & -words) * pass.b_depth_stride;
+    tile.turn = pass.b + (larger(pass.depth - ahead, 0) & -words) * pass.b_depth_stride;
     return;
   }
   const bool has_next = pass.next_b != pass.b;

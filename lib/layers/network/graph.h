@@ -56,8 +56,8 @@ class Graph {
   // x_gradient, of a value that is given, may be y_gradient.
   void backward(Engine& engine, const GraphInput& input, const SavedState& saved, View<const float, 3> y_gradient,
                 View<float, 3> x_gradient, const HeadVisit& visit);
-  // What forward() takes from the engine for such a batch, or for samples with fewer rows, and beside it another call
-  // that takes one block; and taking it now.
+  // What forward() takes from the engine for such a batch or, without a memory, for samples with fewer rows, and beside
+  // it another call that takes one block; and taking it now.
   [[nodiscard]] std::size_t workspace_bytes(const Engine& engine, const BatchShape& shape, std::size_t other = 0) const;
   void reserve(Engine& engine, const BatchShape& shape, std::size_t other = 0) const;
 

@@ -228,7 +228,8 @@ class Operation {
   // Of operations on rows alone: nothing.
   [[nodiscard]] virtual OperationSizes sizes() const noexcept;
   // What forward() takes from the engine at most for such a batch, or for samples with fewer rows, whatever sequences
-  // they are: blocks that it holds at once, in bytes.
+  // they are: blocks that it holds at once, in bytes. Of attention to a memory it is what those rows take, and no bound
+  // for fewer.
   using Blocks = std::array<std::size_t, 2>;
   [[nodiscard]] virtual Blocks workspace(const Engine& engine, const BatchShape& shape) const;
   // Packs the weights that it multiplies by, as the first forward() does.

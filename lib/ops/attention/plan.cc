@@ -236,13 +236,17 @@ std::int64_t keys_packed_first(const kernels::AttentionKernels& kernels, const A
 }
 
 // The most rows, up to those of the plan, that copies of rows_of_copy() would not serve, whatever number of workers:
-// choose_route() has all keys packed first for no more.
+// choose_route() has all keys packed first for no more. All of them where it would take long to find out.
 std::int64_t most_rows_packed_first(const kernels::AttentionKernels& kernels, const AttentionSizes& sizes,
                                     const AttentionPlan& plan, int threads) noexcept {
   const std::int64_t heads = heads_or_one(sizes);
   const std::int64_t of_copy = std::max(most_rows_of_copy(kernels, sizes, plan), kRowBlock);
   const std::int64_t of_few = (kFewRowsOfCopy - 1) / kernels.query_rows * kernels.query_rows;
   const std::int64_t most_units = divide_up(plan.rows, kRowBlock);
+  // At so many units for each worker none waits: fill_workers().
+  constexpr double kMostSteps = 1 << 16, kUnitsOfWorker = 16;
+  const double of_worker = 1 + kUnitsOfWorker * threads / static_cast<double>(heads);
+  if (threads * static_cast<double>(divide_up(plan.rows, of_copy)) * of_worker > kMostSteps) return plan.rows;
   std::int64_t most = 0;
   for (int workers = 2; workers <= threads && most < plan.rows; ++workers) {
     for (std::int64_t least = divide_up(plan.rows, of_copy); least * of_copy > most; --least) {
