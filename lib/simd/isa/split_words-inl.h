@@ -23,8 +23,9 @@ struct Words {
   NativeWords second;  // of the others
 };
 
-// In blocks of 128 bits lower_pairs() ends with the counters of their first lanes, upper_pairs(), which are kLanes / 4
-// later, with those of their second ones. As the bits of floats, for they are loaded as such.
+// The counter of each 64 bits. in_order() gives the even ones in one vector and the odd ones in the next, each with its
+// four words: the even ones count from 0 on, the odd ones from kLanes / 4 on. As the bits of floats, for they are
+// loaded as such.
 struct CounterLanes {
   float bits[16];
 };

@@ -60,7 +60,7 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// Whether it says of no model, only of a tokenizer.
+// Whether a tokenizer is there, and no model.
 bool is_tokenizer_alone(const std::string& path) {
   const auto has = [&](const char* file) { return is_there(models::path_in(path, file)); };
   std::error_code error;
