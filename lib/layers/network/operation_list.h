@@ -56,9 +56,6 @@ class OperationList {
   // The run that an operation is part of, or null; the same on the way back.
   [[nodiscard]] HEADLIGHT_INNER_API const OperationRange* run_of(int operation) const noexcept;
   [[nodiscard]] HEADLIGHT_INNER_API const OperationRange* pieces_of(int operation) const noexcept;
-  [[nodiscard]] bool is_in_sequences(int operation) const noexcept {
-    return sequences_of_[static_cast<std::size_t>(operation)] >= 0;
-  }
   // The value whose memory the output of that operation may take: one that nobody reads later, or −1.
   [[nodiscard]] int taken_value(int operation) const noexcept;
   // The last operation that needs the memory of a value.

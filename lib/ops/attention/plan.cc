@@ -244,9 +244,9 @@ std::int64_t most_rows_packed_first(const kernels::AttentionKernels& kernels, co
   const std::int64_t of_few = (kFewRowsOfCopy - 1) / kernels.query_rows * kernels.query_rows;
   const std::int64_t most_units = divide_up(plan.rows, kRowBlock);
   // At so many units for each worker none waits: fill_workers().
-  constexpr double kMostSteps = 1 << 16, kUnitsOfWorker = 16;
+  constexpr double kMostTries = 1 << 16, kUnitsOfWorker = 16;
   const double of_worker = 1 + kUnitsOfWorker * threads / static_cast<double>(heads);
-  if (threads * static_cast<double>(divide_up(plan.rows, of_copy)) * of_worker > kMostSteps) return plan.rows;
+  if (threads * static_cast<double>(divide_up(plan.rows, of_copy)) * of_worker > kMostTries) return plan.rows;
   std::int64_t most = 0;
   for (int workers = 2; workers <= threads && most < plan.rows; ++workers) {
     for (std::int64_t least = divide_up(plan.rows, of_copy); least * of_copy > most; --least) {
