@@ -13,39 +13,28 @@ namespace {
 using Splitter = GgufSplitting::Splitter;
 using SplitterKind = Splitter::Kind;
 
+// What an expression finds, in characters that stand for bytes.
+constexpr std::array<Splitter, 2> characters_of(std::string_view expression) {
+  return {Splitter{SplitterKind::expression, expression}, Splitter{SplitterKind::bytes}};
+}
+
 constexpr std::array kGpt2{Splitter{SplitterKind::words}};
 constexpr std::array kSingleDigits{Splitter{SplitterKind::digits}, Splitter{SplitterKind::words}};
-constexpr std::array kLlama3{
-    Splitter{
-        SplitterKind::expression,
-        R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Splitter{SplitterKind::bytes}};
-constexpr std::array kQwen2{
-    Splitter{
-        SplitterKind::expression,
-        R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Splitter{SplitterKind::bytes}};
+constexpr std::array kLlama3 = characters_of(
+    R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x");
+constexpr std::array kQwen2 = characters_of(
+    R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)x");
 // Capital letters begin a word.
-constexpr std::array kTekken{
-    Splitter{
-        SplitterKind::expression,
-        R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Splitter{SplitterKind::bytes}};
-constexpr std::array kGpt4o{
-    Splitter{
-        SplitterKind::expression,
-        R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Splitter{SplitterKind::bytes}};
-constexpr std::array kSeedCoder{
-    Splitter{
-        SplitterKind::expression,
-        R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)x"},
-    Splitter{SplitterKind::bytes}};
+constexpr std::array kTekken = characters_of(
+    R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x");
+constexpr std::array kGpt4o = characters_of(
+    R"x([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)x");
+constexpr std::array kSeedCoder = characters_of(
+    R"x((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)x");
 // Its numbers are split once bytes are characters, of which some are numbers.
 constexpr std::array kFalcon{Splitter{SplitterKind::punctuation}, Splitter{SplitterKind::words},
                              Splitter{SplitterKind::numbers}, Splitter{SplitterKind::expression, "[0-9][0-9][0-9]"}};
-constexpr std::array kBloom{Splitter{SplitterKind::expression, R"x( ?[^(\s|[.,!?…。，、।۔،])]+)x"},
-                            Splitter{SplitterKind::bytes}};
+constexpr std::array kBloom = characters_of(R"x( ?[^(\s|[.,!?…。，、।۔،])]+)x");
 constexpr std::string_view kDeepSeekLetters =
     R"(\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF)"
     R"(\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5)"
