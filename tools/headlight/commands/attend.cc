@@ -282,21 +282,12 @@ void attend(const Arguments& arguments) {
 }
 
 void add_tensors(Command& command, Arguments& arguments) {
-  command.add_option("--query", arguments.query, "float32 [B, Lq, Hq, D]")
-      .type_name("NPY")
-      .check(file_name())
-      .reads()
-      .required();
-  command.add_option("--key", arguments.key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv")
-      .type_name("NPY")
-      .check(file_name())
-      .reads()
-      .required();
-  command.add_option("--value", arguments.value, "float32 [B, Lk, Hkv, Dv]")
-      .type_name("NPY")
-      .check(file_name())
-      .reads()
-      .required();
+  const auto add = [&](const char* name, std::string& path, const char* help) {
+    command.add_option(name, path, help).type_name("NPY").check(file_name()).reads().required();
+  };
+  add("--query", arguments.query, "float32 [B, Lq, Hq, D]");
+  add("--key", arguments.key, "float32 [B, Lk, Hkv, D]; Hq is a multiple of Hkv");
+  add("--value", arguments.value, "float32 [B, Lk, Hkv, Dv]");
   command.add_option("-o,--output", arguments.out, "The result, float32 [B, Lq, Hq, Dv]")
       .type_name("NPY")
       .check(output_name())
