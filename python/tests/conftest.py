@@ -6,7 +6,9 @@ import signal
 import numpy as np
 import pytest
 
+import demonstration
 import headlight as hl
+import layouts
 
 WHOLE = os.environ.get("HEADLIGHT_TEST_WHOLE") == "1"
 
@@ -41,3 +43,18 @@ def engine(request):
 def draw(rng):
     """draw(shape): float32, normally distributed."""
     return lambda *shape: rng.standard_normal(shape, dtype=np.float32)
+
+
+@pytest.fixture
+def operands(draw):
+    return draw(*layouts.SHAPE), draw(*layouts.SHAPE), draw(*layouts.SHAPE)
+
+
+@pytest.fixture
+def expected(operands):
+    return hl.attention(*operands)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return hl.load(demonstration.FOLDER)

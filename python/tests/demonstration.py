@@ -2,14 +2,5 @@
 
 import pathlib
 
-import pytest
-
-import headlight as hl
-
 FOLDER = pathlib.Path(__file__).parents[2] / "models" / "demonstration"
 TEXTS = ["The animal didn't cross the street because it was too tired.", "the robot", "机器人拿起红色的积木,因为它很轻"]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return hl.load(FOLDER)

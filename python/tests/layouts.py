@@ -1,21 +1,8 @@
-"""Ways in which an array may lie, and what attention gives of the plain one."""
+"""Ways in which an array may lie."""
 
 import numpy as np
-import pytest
-
-import headlight as hl
 
 SHAPE = (2, 9, 4, 16)
-
-
-@pytest.fixture
-def operands(draw):
-    return draw(*SHAPE), draw(*SHAPE), draw(*SHAPE)
-
-
-@pytest.fixture
-def expected(operands):
-    return hl.attention(*operands)
 
 
 def heads_first(x):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import formulas
-from layouts import OnlyDLPack, SHAPE, expected, heads_first, operands, read_only  # noqa: F401
+from layouts import OnlyDLPack, SHAPE, heads_first, read_only
 import headlight as hl
 
 

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from demonstration import FOLDER, TEXTS, model  # noqa: F401
+from demonstration import FOLDER, TEXTS
 
 
 def test_a_stream_gives_the_vectors_of_embed(model, engine):

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from demonstration import FOLDER, TEXTS, model  # noqa: F401
+from demonstration import FOLDER, TEXTS
 import headlight as hl
 from headlight.sentence_transformers import SentenceTransformer
 

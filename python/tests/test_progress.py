@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from demonstration import TEXTS, model  # noqa: F401
+from demonstration import TEXTS
 
 
 def test_progress_is_told_to_a_function(model):

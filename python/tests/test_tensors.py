@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import formulas
-from layouts import OnlyDLPack, expected, heads_first, operands  # noqa: F401
+from layouts import OnlyDLPack
 import headlight as hl
 
 
