@@ -1,4 +1,4 @@
-// A model that is warm, or reserved, takes no memory; and writes where it is told to.
+// A model that is warm, or reserved, takes no memory.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,6 +16,7 @@
 #include "headlight/models/text_encoder.h"
 #include "headlight/out_of_memory.h"
 #include "models/golden_family.h"
+#include "models/random_input.h"
 #include "models/tiny_bert.h"
 #include "support/allocation_counter.h"
 #include "support/compare.h"
@@ -29,35 +30,6 @@ using test::AllocationCounter;
 using test::same_bits;
 using test::ScratchFolder;
 using test::TinyBert;
-
-TextEncoder tiny() {
-  const ScratchFolder folder;
-  return load(TinyBert().write(folder));
-}
-
-// `count` texts of up to `most` words.
-std::vector<std::string> random_texts(test::Random& random, std::int64_t count, std::int64_t most) {
-  std::vector<std::string> texts;
-  for (; count > 0; --count) {
-    std::string& text = texts.emplace_back();
-    for (std::int64_t words = random.integer(0, most); words > 0; --words) {
-      text += static_cast<char>('a' + random.integer(0, 9));
-      text += random.once_in(5) ? "é, " : " ";
-    }
-  }
-  return texts;
-}
-
-struct Ids {
-  Tensor<std::int64_t, 2> ids, mask;
-};
-
-Ids random_ids(test::Random& random, std::int64_t rows, std::int64_t columns) {
-  Ids made{Tensor<std::int64_t, 2>({rows, columns}), Tensor<std::int64_t, 2>({rows, columns})};
-  for (std::int64_t& id : made.ids) id = random.integer(0, TinyBert::kVocabulary - 1);
-  for (std::int64_t& seen : made.mask) seen = random.once_in(4) ? 0 : 1;
-  return made;
-}
 
 // What one call of each kind allocates.
 struct Allocations {
@@ -304,63 +276,6 @@ TEST(ModelMemory, CallsAtOnceHaveMemoryOfTheirOwn) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Tensor<float, 2>& result : results) EXPECT_TRUE(same_bits(result, expected));
-}
-
-// Rows and matrices of `out` may lie apart, in any order.
-TEST(ModelMemory, ResultsGoWhereTheyAreWanted) {
-  test::Random random(5);
-  const TextEncoder model = tiny();
-  Engine engine({.threads = 1});
-  const auto texts = random_texts(random, 5, 6);
-  const Ids rows = random_ids(random, 3, 7);
-  const std::int64_t width = TinyBert::kWidth;
-  std::vector<float> memory(3 * 7 * 40, -1.0f);
-  const View<float, 2> apart(memory.data() + 4, {5, width}, {40, 1});
-  model.embed(engine, texts, apart);
-  EXPECT_TRUE(same_bits(View<const float, 2>(apart), model.embed(engine, texts).view()));
-  EXPECT_EQ(memory[3], -1.0f);
-  EXPECT_EQ(memory[4 + static_cast<std::size_t>(width)], -1.0f);
-  const View<float, 3> turned(memory.data(), {3, 7, width}, {width, 3 * width, 1});
-  model.encode(engine, rows.ids, rows.mask, turned);
-  EXPECT_TRUE(same_bits(View<const float, 3>(turned), model.encode(engine, rows.ids, rows.mask).view()));
-}
-
-TEST(ModelMemory, PlacesThatWillNotDoAreRefused) {
-  const TextEncoder model = tiny();
-  Engine engine({.threads = 1});
-  const std::vector<std::string> texts{"a", "b"};
-  std::vector<float> memory(1000, -1.0f);
-  const auto refused = [&](View<float, 2> out) {
-    const std::string words = test::refusal([&] { model.embed(engine, texts, out); });
-    EXPECT_EQ(memory, std::vector<float>(1000, -1.0f));
-    return words;
-  };
-  EXPECT_EQ(refused({memory.data(), {2, 23}}), "models::TextEncoder: out has shape [2, 23], expected [2, 24]");
-  EXPECT_EQ(refused({nullptr, {2, 24}}), "models::TextEncoder: out has no memory (a null pointer)");
-  EXPECT_EQ(refused({memory.data(), {2, 24}, {48, 2}}), "models::TextEncoder: out has the last stride 2, expected 1");
-  for (const std::int64_t stride : {0, 23, -24}) {
-    EXPECT_EQ(refused({memory.data() + 100, {2, 24}, {stride, 1}}),
-              "models::TextEncoder: out has the strides [" + std::to_string(stride) +
-                  ", 1] for the shape [2, 24], expected rows apart from each other");
-  }
-  // A text that is none is found before the first is written.
-  const std::vector<std::string> broken{"a", "\xFF"};
-  EXPECT_NE(test::refusal([&] {
-              model.embed(engine, broken, View<float, 2>(memory.data(), {2, 24}));
-            }).find("text 1: "),
-            std::string::npos);
-  EXPECT_EQ(memory, std::vector<float>(1000, -1.0f));
-  EXPECT_EQ(test::refusal([&] { model.reserve(engine, -1); }),
-            "models::TextEncoder: reserve() for -1 tokens, expected at least 0");
-}
-
-// Rows without end that have no columns: as many rows of nothing, or more than there can be.
-TEST(ModelMemory, RowsOfNothingAreNothing) {
-  const TextEncoder model = tiny();
-  Engine engine({.threads = 1});
-  const View<const std::int64_t, 2> ids(nullptr, {std::int64_t{1} << 62, 0});
-  EXPECT_EQ(model.encode(engine, ids).shape(), (std::array<std::int64_t, 3>{std::int64_t{1} << 62, 0, 24}));
-  EXPECT_THROW((void)model.embed(engine, ids), OutOfMemory);
 }
 
 TEST(ModelMemory, ALackOfItNamesTheModel) {
