@@ -89,6 +89,17 @@ TEST_F(VectorTest, WidensBytesAndTouchesNoOther) {
   }
 }
 
+TEST_F(VectorTest, WidensEveryByteInEveryLane) {
+  const auto lanes = static_cast<std::size_t>(probe().lanes);
+  std::array<std::int8_t, 256 + 16> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::int8_t>(i % 256);
+  for (std::size_t first = 0; first < 256; ++first) {
+    std::array<float, 16> out{};
+    probe().load_i8(bytes.data() + first, out.data());
+    for (std::size_t i = 0; i < lanes; ++i) EXPECT_EQ(bits_of(out[i]), bits_of(static_cast<float>(bytes[first + i])));
+  }
+}
+
 TEST_F(VectorTest, InterleavesBytesOfEverySixteen) {
   if (probe().interleave_bytes == nullptr) GTEST_SKIP() << "one lane has no sixteen bytes";
   std::array<std::uint8_t, 64> a{}, b{}, lower{}, upper{};

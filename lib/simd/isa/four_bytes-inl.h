@@ -7,7 +7,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-HEADLIGHT_INLINE std::int32_t four_bytes(const std::uint8_t* from) {
+HEADLIGHT_INLINE std::int32_t four_bytes(const void* from) {
   std::int32_t bytes;
   __builtin_memcpy(&bytes, from, sizeof bytes);
   return bytes;

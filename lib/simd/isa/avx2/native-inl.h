@@ -21,6 +21,10 @@ namespace headlight::HEADLIGHT_TARGET {
 HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
   return from_native_int(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 }
+HEADLIGHT_INLINE Vec load_i8(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return from_native(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
+}
 HEADLIGHT_INLINE __m256i first_lanes(int count) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }

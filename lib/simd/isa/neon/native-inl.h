@@ -26,6 +26,10 @@ HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
   const uint8x8_t bytes = vreinterpret_u8_s32(vdup_n_s32(four_bytes(from)));
   return from_native_int(vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes)))));
 }
+HEADLIGHT_INLINE Vec load_i8(const std::int8_t* from) {
+  const int8x8_t bytes = vreinterpret_s8_s32(vdup_n_s32(four_bytes(from)));
+  return from_native(vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(bytes)))));
+}
 HEADLIGHT_INLINE Vec load_partial(const float* from, int count) {
   float32x4_t v = vdupq_n_f32(0.0f);
   if (count > 0) v = vld1q_lane_f32(from, v, 0);

@@ -23,6 +23,9 @@ namespace headlight::HEADLIGHT_TARGET {
 HEADLIGHT_INLINE IntVec load_u8(const std::uint8_t* from) {
   return from_native_int(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four_bytes(from))));
 }
+HEADLIGHT_INLINE Vec load_i8(const std::int8_t* from) {
+  return from_native(_mm_cvtepi32_ps(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(four_bytes(from)))));
+}
 // Calls: four choices each, which would stand in every tile that may end within a vector.
 [[gnu::noinline]] inline Vec load_partial(const float* from, int count) {
   if (count >= 4) return from_native(_mm_loadu_ps(from));
