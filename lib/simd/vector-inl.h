@@ -11,9 +11,8 @@
 //   load_partial(p, n)          the first n lanes, 0 ≤ n ≤ kLanes, the rest +0; never touches bytes past p[n − 1]
 //   store_partial(v, p, n)      the same for stores
 //   load_bf16(p) load_f16(p)    kLanes bfloat16 or binary16 numbers, given as uint16, widened exactly; …_partial(p, n)
-//   store_bf16(v, p) store_f16(v, p)   kLanes floats rounded to the nearest such number, ties to even, subnormal
-//   numbers
-//                               included; a NaN stays one; …_partial(v, p, n)
+//   store_bf16(v, p) store_f16(v, p)   the nearest such numbers, ties to even, subnormal ones too; a NaN stays one;
+//                               …_partial(v, p, n)
 //   load_i8(p)                  kLanes int8, exactly; load_i8_partial(p, n)
 //   round_to_bf16(v)            to the nearest bfloat16, ties to even; still a float. Subnormal numbers as all others
 //   dot_bf16(a, b, sum)         with AVX512-BF16, of lanes that hold two bfloat16 numbers each: sum + a₁·b₁ + a₀·b₀, a
@@ -22,8 +21,7 @@
 //   narrow_to_bf16(a, b)        with either: a and then b, rounded, two numbers to a lane; subnormal numbers to 0 with
 //                               AVX512-BF16
 //   pair_to_bf16(a, b)          the same, a in the lower halves of the lanes and b in the upper ones
-//   interleave_lower_bf16(a, b) interleave_upper_bf16(a, b)   with AVX512-BF16: of every eight of such numbers the
-//   first
+//   interleave_lower_bf16(a, b) interleave_upper_bf16(a, b)   with AVX512-BF16: of every eight such numbers the first
 //                               or the last four, one of a and one of b in turns
 //   add sub mul div sqrt        IEEE, round to nearest
 //   fma(a, b, c)                a·b + c, one rounding where kValues.has_fma, else two
@@ -37,8 +35,7 @@
 //   bytes_not_zero(p)           kLanes bytes as truth values
 //   mask_first(n)               the first n lanes, 0 ≤ n ≤ kLanes; mask_and mask_or mask_not
 //   any_of(mask)                whether some lane is true
-//   sum_of_lanes(v) max_of_lanes(v)   halves are folded onto each other: lane i with lane i + kLanes/2, then kLanes/4
-//   …;
+//   sum_of_lanes(v) max_of_lanes(v)   halves are folded: lane i with lane i + kLanes/2, then with i + kLanes/4 …;
 //                               the maximum of lanes follows the x86 rule in the same order
 //   transpose(rows)             Vec (&)[kLanes] as a matrix, in place
 //   swap_pairs(v)               lanes 1, 0, 3, 2 …, where there is more than one, as below

@@ -16,7 +16,7 @@ namespace headlight::HEADLIGHT_TARGET {
 // groups to a block: the second finds keys and values in the first cache level.
 inline constexpr int kBlockRows = 12;
 inline constexpr int kTileVectors = kValues.attention_tile_vectors;
-// Plain C++ has tiles of 2 × 2: it is there for machines without vectors, and code that they alone would miss.
+// Plain C++ has tiles of 2 × 2: larger ones would be code that only machines without vectors run.
 inline constexpr int kScoreRows = kLanes == 1 ? 2 : 6;
 inline constexpr int kValueRows = kLanes == 1 ? 2 : 6;
 inline constexpr int kScoreVectors = kTileVectors;

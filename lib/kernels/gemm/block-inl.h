@@ -39,11 +39,10 @@ struct Pass {
   const float* b;
   std::int64_t b_depth_stride;
   std::int64_t b_panel_stride;
-  const float* next_b;  // to be read soon, or b
-  std::int64_t
-      next_share;  // of several tiles: how much of it each asks for, and how far it goes on between two iterations
-  std::int64_t next_stride;
-  float* sums;  // of all rows, or null: a tile keeps its own on the stack
+  const float* next_b;       // to be read soon, or b
+  std::int64_t next_share;   // floats of it that each of several tiles asks for
+  std::int64_t next_stride;  // floats between what a tile asks for and what it asks for next
+  float* sums;               // of all rows, or null: a tile keeps its own on the stack
   std::int64_t sums_stride;
   bool sums_in_c;
 };

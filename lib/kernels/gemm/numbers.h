@@ -43,7 +43,7 @@ using GemmTileFunction = void (*)(const GemmTile& tile) noexcept;
 struct GemmNumbers {
   std::int64_t of_word;             // numbers of a column of B in a word
   std::int64_t iterations_of_word;  // of a tile; and floats of A beside a word, where rows of it are rounded
-  std::int64_t words_of_prefetch;   // between additions to what a tile asks for
+  std::int64_t words_of_prefetch;   // of a column, after which a tile moves its prefetches by next_stride
   std::int64_t longest;             // numbers of the longest block of K, and what all but the last are a multiple of
   std::int64_t depth_unit;
   bool rounds_a;  // whether tiles read rows of A that round_rows() made, and B only as panels

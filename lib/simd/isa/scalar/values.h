@@ -5,7 +5,7 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-// Tiles are small: it is there for machines without vectors, and code that they alone would miss.
+// Tiles are small: larger ones would be code that only machines without vectors run.
 inline constexpr Values kValues = {};
 
 }  // namespace headlight::HEADLIGHT_TARGET
