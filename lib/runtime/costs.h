@@ -55,7 +55,7 @@ inline constexpr double kGateBackward = 0.6;
 inline constexpr double kHeadRows = 0.15;
 // sin or cos in float64.
 inline constexpr double kRotaryAngle = 5;
-inline constexpr double kQuantizedNumber = 0.5;
+inline constexpr double kQuantizedNumber = 0.35;
 inline constexpr double kCrossEntropy = 0.2;
 inline constexpr double kMeanPool = 0.1;
 inline constexpr double kMeanPoolBackward = 0.2;

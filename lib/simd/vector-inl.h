@@ -44,7 +44,7 @@
 //   broadcast_int add_int sub_int mul_int and_int shift_left<k> shift_right<k>
 //                               int32, wrapping; the right shift keeps the sign
 //   to_float(i)                 int32 to the nearest float, ties to even
-//   store_u16(i, p)             the lower halves of the lanes
+//   store_i8(i, p) store_u16(i, p)   the lowest bytes and the lower halves of the lanes
 //   interleave_lower_bytes(a, b) interleave_upper_bytes(a, b)   of every 16 bytes the first or the last 8, a byte of a
 //                               and a byte of b in turns, where kValues.interleaves_bytes
 //   even_bytes(i) odd_bytes(i)  of lanes that hold four int8: numbers 0 and 2, or 1 and 3, as two int16

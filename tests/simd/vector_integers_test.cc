@@ -115,6 +115,21 @@ TEST_F(VectorTest, InterleavesBytesOfEverySixteen) {
   }
 }
 
+TEST_F(VectorTest, StoresTheLowestBytes) {
+  const int lanes = probe().lanes;
+  Random random(8);
+  for (const Against side : kBothSides) {
+    const Guarded<std::int8_t> buffer(lanes, side);
+    std::array<float, 16> values{};
+    for (float& x : values) x = random_bits(random);
+    probe().store_i8(values.data(), buffer.data());
+    for (int i = 0; i < lanes; ++i) {
+      const std::uint32_t bits = bits_of(values[static_cast<std::size_t>(i)]);
+      EXPECT_EQ(buffer.data()[i], static_cast<std::int8_t>(bits & 0xffu));
+    }
+  }
+}
+
 TEST_F(VectorTest, StoresTheLowerHalves) {
   const int lanes = probe().lanes;
   Random random(6);

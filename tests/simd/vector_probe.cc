@@ -108,6 +108,7 @@ void probe_small_integers(const float* a, const float* b, const float* c, float*
   store(to_float(first), number);
 }
 void probe_store_u16(const float* from, std::uint16_t* to) { store_u16(as_int(load(from)), to); }
+void probe_store_i8(const float* from, std::int8_t* to) { store_i8(as_int(load(from)), to); }
 void probe_load_i8(const std::int8_t* from, float* out) { store(load_i8(from), out); }
 void probe_load_i8_partial(const std::int8_t* from, int count, float* out) { store(load_i8_partial(from, count), out); }
 [[maybe_unused]] void probe_interleave_bytes(const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* lower,
@@ -155,6 +156,7 @@ const VectorProbe vector_probe = {
     .integers = probe_integers,
     .small_integers = probe_small_integers,
     .store_u16 = probe_store_u16,
+    .store_i8 = probe_store_i8,
     .load_i8 = probe_load_i8,
     .load_i8_partial = probe_load_i8_partial,
     .interleave_bytes = kValues.interleaves_bytes ? probe_interleave_bytes : nullptr,

@@ -92,6 +92,7 @@ struct VectorProbe {
   void (*small_integers)(const float* a, const float* b, const float* c, float* product, float* even, float* odd,
                          float* dot, float* number);
   void (*store_u16)(const float* from, std::uint16_t* to);
+  void (*store_i8)(const float* from, std::int8_t* to);
   // kLanes int8 as floats, and the first `count` of them.
   void (*load_i8)(const std::int8_t* from, float* out);
   void (*load_i8_partial)(const std::int8_t* from, int count, float* out);

@@ -38,6 +38,14 @@ void pack_typed_values(const kernels::Operand& value, std::int64_t keys, std::in
             [&](auto numbers) { pack_values<decltype(numbers)>(value, keys, value_dim, panels, panel_stride); });
 }
 
+HEADLIGHT_INLINE void store_first_i8(IntVec v, std::int8_t* to, int count) {
+  if (count == kLanes) return store_i8(v, to);
+  std::int8_t lanes[kLanes];
+  store_i8(v, lanes);
+#pragma GCC unroll 1
+  for (int i = 0; i < count; ++i) to[i] = lanes[i];
+}
+
 // The largest magnitude of a row, and 0, or NaN where one of its numbers is not finite.
 template <class Numbers>
 void quantize_row(const typename Numbers::Storage* from, std::int64_t columns, std::int8_t* to, float* scale) {
@@ -51,14 +59,14 @@ void quantize_row(const typename Numbers::Storage* from, std::int64_t columns, s
   const float magnitude = max_of_lanes(largest) / kLargestInteger;
   const float positive = magnitude < kLeastScale ? kLeastScale : magnitude;
   *scale = positive + sum_of_lanes(finite);
-  const bool is_finite = *scale == *scale;
-  const Vec inverse = broadcast(is_finite ? 1.0f / positive : 0.0f);
-  sweep_row(columns, [&](auto some, int, std::int64_t d) {
+  if (*scale != *scale) {
+    for (std::int64_t d = 0; d < columns; ++d) to[d] = 0;
+    return;
+  }
+  const Vec inverse = broadcast(1.0f / positive);
+  walk_columns<1>(columns, [&](auto some, std::int64_t d) {
     const Vec rounded = add(mul(some.template get<Numbers>(from + d), inverse), broadcast(kRoundingOffset));
-    alignas(64) std::int32_t integers[kLanes];
-    const IntVec of_lanes = sub_int(as_int(rounded), as_int(broadcast(kRoundingOffset)));
-    store(as_float(of_lanes), reinterpret_cast<float*>(integers));
-    for (int i = 0; i < some.count; ++i) to[d + i] = static_cast<std::int8_t>(is_finite ? integers[i] : 0);
+    store_first_i8(sub_int(as_int(rounded), as_int(broadcast(kRoundingOffset))), to + d, some.count);
   });
 }
 

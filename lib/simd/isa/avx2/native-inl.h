@@ -67,9 +67,17 @@ HEADLIGHT_INLINE void store_f16(Vec v, std::uint16_t* to) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow);
 }
 
-// The same choice of bytes from each half.
+// The same choice of bytes from each half; and four of each stored.
 HEADLIGHT_INLINE __m256i pick_bytes(IntVec v, __m128i order) {
   return _mm256_shuffle_epi8(to_native_int(v), _mm256_broadcastsi128_si256(order));
+}
+HEADLIGHT_INLINE void store_picked(IntVec v, __m128i order, void* to) {
+  const __m256i picked = pick_bytes(v, order);
+  const __m128i both = _mm_unpacklo_epi32(_mm256_castsi256_si128(picked), _mm256_extracti128_si256(picked, 1));
+  _mm_storel_epi64(static_cast<__m128i*>(to), both);
+}
+HEADLIGHT_INLINE void store_i8(IntVec v, std::int8_t* to) {
+  store_picked(v, _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1), to);
 }
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   const __m256i picked = pick_bytes(v, _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1));

@@ -92,6 +92,9 @@ HEADLIGHT_INLINE Vec load_i8_partial(const std::int8_t* from, int count) {
   return from_native(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first_bits(count), from))));
 }
 
+HEADLIGHT_INLINE void store_i8(IntVec v, std::int8_t* to) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(to_native_int(v)));
+}
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(to_native_int(v)));
 }

@@ -67,6 +67,11 @@ HEADLIGHT_INLINE Vec load_f16(const std::uint16_t* from) {
   return from_native(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))));
 }
 
+HEADLIGHT_INLINE void store_i8(IntVec v, std::int8_t* to) {
+  const int16x4_t halves = vmovn_s32(to_native_int(v));
+  const std::int32_t bytes = vget_lane_s32(vreinterpret_s32_s8(vmovn_s16(vcombine_s16(halves, halves))), 0);
+  __builtin_memcpy(to, &bytes, sizeof bytes);
+}
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   vst1_u16(to, vmovn_u32(vreinterpretq_u32_s32(to_native_int(v))));
 }

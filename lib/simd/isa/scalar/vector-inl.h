@@ -48,6 +48,7 @@ HEADLIGHT_INLINE IntVec shift_right(IntVec v) {
 }
 HEADLIGHT_INLINE Vec load_i8(const std::int8_t* from) { return static_cast<float>(*from); }
 HEADLIGHT_INLINE Mask bytes_not_zero(const std::uint8_t* from) { return *from != 0; }
+HEADLIGHT_INLINE void store_i8(IntVec v, std::int8_t* to) { *to = static_cast<std::int8_t>(v); }
 HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) { return *from; }
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   const auto half = static_cast<std::uint16_t>(v);

@@ -54,6 +54,11 @@ HEADLIGHT_INLINE IntVec load_u16(const std::uint16_t* from) {
   return from_native_int(_mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 }
 
+HEADLIGHT_INLINE void store_i8(IntVec v, std::int8_t* to) {
+  const __m128i order = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  const std::int32_t bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(to_native_int(v), order));
+  __builtin_memcpy(to, &bytes, sizeof bytes);
+}
 HEADLIGHT_INLINE void store_u16(IntVec v, std::uint16_t* to) {
   const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(to_native_int(v), order));
