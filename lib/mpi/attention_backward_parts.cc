@@ -10,7 +10,6 @@
 #include "kernels/kernels.h"
 #include "mpi/distance_bias.h"
 #include "ops/attention/rows.h"
-#include "ops/attention_backward/large_rows.h"
 #include "ops/attention_backward/run.h"
 #include "ops/check.h"
 #include "runtime/costs.h"
@@ -29,18 +28,6 @@ ops::AttentionSizes part_sizes(ops::AttentionSizes sizes, std::int64_t queries, 
 }
 
 }  // namespace
-
-bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept {
-  for (std::int64_t b = 0; b < log_sum_exp.extent(0); ++b) {
-    for (std::int64_t h = 0; h < log_sum_exp.extent(1); ++h) {
-      for (std::int64_t i = 0; i < log_sum_exp.extent(2); ++i) {
-        const float of_row = log_sum_exp(b, h, i);
-        if (of_row != -INFINITY && ops::is_large_row(ops::in_log2(of_row))) return true;
-      }
-    }
-  }
-  return false;
-}
 
 BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_t first_query, std::int64_t queries,
                            std::int64_t keys) noexcept
@@ -61,6 +48,7 @@ BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_
             .heads = whole.heads,
             .scratch = nullptr,
             .deltas = nullptr,
+            .running_sums = nullptr,
             .sums = {},
             .narrow_sums = nullptr} {
   whole_.options.bias = rows_of_bias(whole.options.bias, first_query, queries);

@@ -16,9 +16,6 @@
 
 namespace headlight::mpi {
 
-// Whether a row's log-sum-exp does not tell its probabilities: then all of its keys would be needed at once.
-[[nodiscard]] bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept;
-
 // What both kinds of part are made of: a BackwardCall and what it looks into.
 class BackwardPart {
  public:

@@ -6,6 +6,7 @@
 
 #include "mpi/attention_backward_parts.h"
 #include "mpi/records.h"
+#include "ops/attention_backward/large_rows.h"
 #include "ops/check.h"
 #include "ops/typed_check.h"
 
@@ -79,8 +80,9 @@ std::vector<ops::NamedExtent> backward_inputs(std::string_view operation, const 
   return inputs;
 }
 
+// All keys of such a row would be needed at once.
 void refuse_large_rows(std::string_view operation, const View<const float, 3>& log_sum_exp) {
-  if (!has_large_rows(log_sum_exp)) return;
+  if (!ops::has_large_rows(log_sum_exp)) return;
   ops::fail(operation, "log_sum_exp has a row of magnitude 2^24 log 2 or more, expected less over ranks");
 }
 

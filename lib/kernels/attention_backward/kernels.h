@@ -20,6 +20,12 @@
 
 namespace headlight::kernels {
 
+// The greatest score m of a row in units of log 2, and Σ_j exp2(score_j − m), of the keys so far.
+struct RunningSum {
+  float maximum;
+  float sum;
+};
+
 // Rows padded with zeros to whole vectors are `padded` dims apart.
 struct BackwardTile {
   static constexpr std::int64_t kMostRowsOfTiles = 512;  // of tile registers
@@ -45,6 +51,8 @@ struct BackwardTile {
   // Null, or for rows whose scores are beyond 2²⁴ units of log 2 their greatest one, which then is taken from each
   // before minus_log_sum_exp is added; 0 for the others.
   const float* large_maximum;
+  // Null; or [rows], to which float_score_gradients() then adds the block's keys, and gives nothing else.
+  RunningSum* running_sums;
 
   // Where the rows that are worked on next lie in the tensors, as a hint.
   Operand next_query;

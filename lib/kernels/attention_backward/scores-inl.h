@@ -148,6 +148,28 @@ inline void hide_outside(const BackwardRow& row, float exponent_scale, std::int6
   }
 }
 
+// The row's products → scores, which are added to what is known of those of other blocks. The steps are those of
+// differentiate() for such a row, so each score is the one that it will meet.
+[[gnu::noinline]] inline void add_to_running_sum(const kernels::BackwardTile& tile, std::int64_t r,
+                                                 const BackwardRow& row, std::int64_t first, std::int64_t last) {
+  for (std::int64_t j = first; j < last; j += kLanes) {
+    store(scaled_carefully(load(row.weights + j), row.scale), row.weights + j);
+  }
+  hide_outside(row, 1.0f, first, last);
+  kernels::RunningSum& running = tile.running_sums[r];
+  const VectorRange range = vectors_of(first, last);
+  const float maximum = max_of_lanes(maximum_with(broadcast(running.maximum), row.weights, range));
+  if (maximum == -kInfinity) return;  // nothing is seen yet
+  const Vec least = least_beside(broadcast(-maximum));
+  const auto weight = [&](Vec score) __attribute__((always_inline)) {
+    return exp2_nonpositive(sub(max(least, score), broadcast(maximum)));
+  };
+  Vec sum = zero();
+  for (std::int64_t v = range.begin; v < range.end; ++v) sum = add(sum, weight(load(row.weights + v * kLanes)));
+  const Vec before = mul(broadcast(running.sum), weight(broadcast(running.maximum)));
+  running = {maximum, sum_of_lanes(sum) + max_of_lanes(before)};
+}
+
 inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, const WeightRows& at, std::int64_t first,
                           std::int64_t last) {
   BackwardRow row{at.weights,
@@ -159,6 +181,7 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, con
                   tile.whole ? tile.keys : tile.end[r]};
   const bool hides = kernels::asks_for(tile.modifiers.asked, kernels::ScoreModifier::mask);
   make_scores(tile, r, row, first, last);
+  if (tile.running_sums != nullptr) return add_to_running_sum(tile, r, row, first, last);
   if (tile.large_maximum != nullptr && tile.large_maximum[r] != 0.0f) {
     for (std::int64_t j = first; j < last; j += kLanes) {
       const Vec maximum = broadcast(tile.large_maximum[r]);

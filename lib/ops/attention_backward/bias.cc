@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
-#include "runtime/cancellation.h"
+#include "ops/attention_backward/tiles.h"
 #include "runtime/parallel.h"
 #include "simd/integers.h"
 
 namespace headlight::ops {
 namespace {
-
-struct Range {
-  std::int64_t first;
-  std::int64_t last;
-};
 
 // Indices of an axis that go into entry `entry` of a broadcast axis, or of blocks of `block` of a full one.
 Range part_of(bool full, std::int64_t entry, std::int64_t block, std::int64_t extent) noexcept {
@@ -42,40 +37,13 @@ struct BiasSums {
   }
 };
 
-// add(tile, first row, first key), both counted in the tensors, for all tiles of one head of one sequence that have
-// some of those rows and keys of the sequence.
-template <class Add>
-void for_each_tile(const BackwardCall& call, int worker, std::int64_t sample, std::int64_t head,
-                   const AttentionSequence& sequence, const Range& rows, const Range& keys, const Add& add) noexcept {
-  const BackwardPlan& plan = call.plan;
-  if (rows.first >= rows.last) return;
-  // Dropout counts keys by four: up to three of those before may come along.
-  for (std::int64_t key = keys.first / 4 * 4; key < keys.last; key += plan.key_block) {
-    BackwardBlock block(call, worker, sample, head / call.sizes.group, sequence, key,
-                        std::min(plan.key_block, keys.last - key));
-    block.tile().cap_derivatives = nullptr;  // what is added is added behind the cap
-    const RowInterval seen = block.rows();
-    const std::int64_t last = std::min(rows.last, seen.last);
-    for (std::int64_t row = std::max(rows.first, seen.first); row < last; row += plan.query_block) {
-      if (runtime::is_cancelled()) return;
-      if (!block.take_rows(head, row, std::min(plan.query_block, last - row))) continue;
-      call.backward.products.float_score_gradients(block.tile());
-      add(block.tile(), sequence.first_query + row, sequence.first_key + key);
-    }
-  }
-}
-
-// What of a range lies in a sequence of so many rows or keys, counted from its first.
-Range within(const Range& range, std::int64_t first, std::int64_t count) noexcept {
-  return {std::max<std::int64_t>(range.first - first, 0), std::min(range.last - first, count)};
-}
-
 // Those that lie within the unit's rows and keys.
 void add_head(const BackwardCall& call, int worker, const BiasSums& unit, std::int64_t sample, std::int64_t head,
               const AttentionSequence& sequence) noexcept {
   for_each_tile(call, worker, sample, head, sequence, within(unit.rows, sequence.first_query, sequence.queries),
                 within(unit.keys, sequence.first_key, sequence.keys),
                 [&](const kernels::BackwardTile& tile, std::int64_t first_row, std::int64_t first_key) {
+                  call.backward.products.float_score_gradients(tile);
                   unit.add(tile, first_row, first_key);
                 });
 }
@@ -145,6 +113,7 @@ void differentiate_distances(Engine& engine, const BackwardCall& call) noexcept 
     float* const sums = &distances(sum, head, 0);
     std::fill_n(sums, distances.extent(2), 0.0f);
     const auto add = [&](const kernels::BackwardTile& tile, std::int64_t first_row, std::int64_t first_key) {
+      call.backward.products.float_score_gradients(tile);
       add_to_distances(tile, first_key - first_row + sizes.query_length - 1, sums);
     };
     for (std::int64_t b = 0; b < sizes.batch; ++b) {

@@ -1,6 +1,7 @@
 #include "ops/attention_backward/block.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -151,12 +152,12 @@ void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) 
     minus_log_sum_exp[r] = -in_log2(log_sum_exp);
     if (log_sum_exp == -kInfinity) {
       minus_log_sum_exp[r] = -kInfinity;
-    } else if (is_large_row(minus_log_sum_exp[r])) {
+    } else if (call_.running_sums != nullptr && is_large_row(minus_log_sum_exp[r])) {
       if (tile_.large_maximum == nullptr) std::fill_n(large_maximum, tile_.rows, 0.0f);
       tile_.large_maximum = large_maximum;
-      const LargeRow row = large_row(call_, sequence_, sample_, head, first_row + r);
-      large_maximum[r] = row.maximum;
-      minus_log_sum_exp[r] = -row.log_sum;
+      const kernels::RunningSum& sum = call_.running_sums_of(sample_, head)[sequence_.first_query + first_row + r];
+      large_maximum[r] = sum.maximum;
+      minus_log_sum_exp[r] = -std::log2(sum.sum);
     }
   }
 }

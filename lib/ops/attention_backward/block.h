@@ -33,7 +33,8 @@ struct BackwardCall {
   kernels::AttentionDropout dropout;
   HeadNumbers heads;
   std::byte* scratch;
-  float* deltas;  // [B · Hq · Lq]
+  float* deltas;                      // [B · Hq · Lq]
+  kernels::RunningSum* running_sums;  // [B · Hq · Lq], set of large rows (large_rows.h); null: there are none
   RowSums sums;
   float* narrow_sums;  // of a query gradient of 16 bits: [B · Hq · Lq][padded head_dim]; null where it is of floats
 
@@ -57,6 +58,9 @@ struct BackwardCall {
 
   [[nodiscard]] float* delta(std::int64_t sample, std::int64_t head) const noexcept {
     return deltas + (sample * sizes.query_heads + head) * sizes.query_length;
+  }
+  [[nodiscard]] kernels::RunningSum* running_sums_of(std::int64_t sample, std::int64_t head) const noexcept {
+    return running_sums + (sample * sizes.query_heads + head) * sizes.query_length;
   }
 };
 

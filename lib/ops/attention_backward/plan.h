@@ -43,13 +43,15 @@ struct BackwardPlan : CallPlan {
   WorkerPart<float> value_gradient;
   WorkerPart<float> bias_sums;
 
-  runtime::ScratchPart<float> query_sums;       // of a narrow one: [B · Hq · Lq][padded head_dim], or nothing
-  runtime::ScratchPart<float> delta;            // [B · Hq · Lq]
-  runtime::ScratchPart<std::int64_t> progress;  // [B · Hkv · key_blocks]
+  runtime::ScratchPart<float> query_sums;  // of a narrow one: [B · Hq · Lq][padded head_dim], or nothing
+  runtime::ScratchPart<float> delta;       // [B · Hq · Lq]
+  runtime::ScratchPart<kernels::RunningSum> running_sums;  // of large rows (large_rows.h): [B · Hq · Lq], or nothing
+  runtime::ScratchPart<std::int64_t> progress;             // [B · Hkv · key_blocks]
 };
 
 [[nodiscard]] BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                                   const AttentionSizes& sizes, bool narrow_query_gradient) noexcept;
+                                                   const AttentionSizes& sizes, bool narrow_query_gradient,
+                                                   bool has_large_rows = false) noexcept;
 
 // What a call over float32 borrows, and the most that one over any types does. Both throw as the operation does for a
 // shape that cannot be.

@@ -254,14 +254,10 @@ double sink_part_of(const BackwardCall& call, std::int64_t sample, std::int64_t 
   const float log_sum_exp = call.operands.log_sum_exp(sample, head, query);
   const float delta = call.delta(sample, head)[query];
   const float sink = call.options.sinks[static_cast<std::size_t>(head)];
-  if (log_sum_exp == -std::numeric_limits<float>::infinity() || !is_large_row(in_log2(log_sum_exp))) {
-    return sink_part(sink, log_sum_exp, delta);
-  }
-  const AttentionSequence sequence = call.sequences(sample, call.sequences.of_query(query));
-  const LargeRow row = large_row(call, sequence, sample, head, query - sequence.first_query);
-  const double probability =
-      std::exp2(sink_in_log2(sink) - static_cast<double>(row.maximum) - static_cast<double>(row.log_sum));
-  return probability * static_cast<double>(delta);
+  if (!is_of_large_row(log_sum_exp)) return sink_part(sink, log_sum_exp, delta);
+  const kernels::RunningSum& row = call.running_sums_of(sample, head)[query];
+  const double distance = static_cast<double>(in_log2(sink)) - static_cast<double>(row.maximum);
+  return std::exp2(distance) / static_cast<double>(row.sum) * static_cast<double>(delta);
 }
 
 // Minus the gradient of a head's sink, of those rows that belong to one sum: in float64, of a sample over rows in
@@ -302,6 +298,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                         const TypedAttentionGradients& gradients, const AttentionOptions& options,
                         const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
                         const kernels::AttentionBackwardKernels& backward, const RowSums& sums) {
+  const bool has_large = has_large_rows(operands.log_sum_exp);
   BackwardCall call{.operands = operands,
                     .keys = {operands.key, operands.value},
                     .gradients = gradients,
@@ -310,22 +307,25 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .sequences = {options, sizes.query_length, sizes.key_length},
                     .kernels = kernels,
                     .backward = backward,
-                    .plan = plan_attention_backward(engine, kernels, sizes, is_narrow(gradients.query)),
+                    .plan = plan_attention_backward(engine, kernels, sizes, is_narrow(gradients.query), has_large),
                     .scale = 0.0f,
                     .modifiers = {},
                     .dropout = dropout_of(options),
                     .heads = {.all = sizes.query_heads},
                     .scratch = nullptr,
                     .deltas = nullptr,
+                    .running_sums = nullptr,
                     .sums = sums,
                     .narrow_sums = nullptr};
   set_scale(call);
   const runtime::Scratch scratch(engine, call.plan.bytes(), operation);
   call.scratch = scratch.data();
   call.deltas = part_of(call, call.plan.delta);
+  if (has_large) call.running_sums = part_of(call, call.plan.running_sums);
   if (is_narrow(gradients.query)) call.narrow_sums = part_of(call, call.plan.query_sums);
   std::fill_n(part_of(call, call.plan.progress), sizes.batch * sizes.key_value_heads * call.plan.key_blocks, 0);
   begin_rows(engine, call);
+  if (has_large) sum_large_rows(engine, call);
   if (gradients.query || gradients.key || gradients.value) {
     (options.query_offsets.empty() ? differentiate_samples : differentiate_packed)(engine, call);
   }

@@ -85,6 +85,31 @@ TEST_P(AttentionBackwardTest, RowsOfTheLargestScores) {
   }
 }
 
+// The same over several blocks of rows and keys, beside sinks of both kinds, and in packed sequences.
+TEST_P(AttentionBackwardTest, RowsOfTheLargestScoresOverBlocks) {
+  Engine engine(options(2));
+  for (const char* line :
+       {"seed=6 B=1 Lq=300 Lk=900 Hq=2 Hkv=1 D=8 Dv=8 causal=bottom-right bias=1,1,300,900 sinks=1",
+        "seed=7 B=2 Lq=130 Lk=800 Hq=2 Hkv=2 D=9 Dv=7 key_lengths=800,390 bias=1,2,130,800 softcap=2 dropout=0.25",
+        "seed=8 B=1 Lq=240 Lk=860 Hq=2 Hkv=1 D=8 Dv=8 query_offsets=0,3,103,140,240 key_offsets=0,410,411,420,860 "
+        "bias=1,1,240,860 alibi=1",
+        "seed=9 B=1 Lq=120 Lk=900 Hq=2 Hkv=1 D=8 Dv=8 mask=1,2,120,900 mask_means=ignore bias=1,1,120,900"}) {
+    for (const float sink : {-3.40282347e38f, 1.0f}) {
+      test::BackwardProblem problem(AttentionCase::parse(line));
+      const auto& shape = problem.in.bias.shape();
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t i = 0; i < shape[2]; ++i) {
+          const bool is_large = i % 7 == 3 || (100 < i && i < 170);
+          for (std::int64_t j = 0; j < shape[3] && is_large; ++j) problem.in.bias(0, h, i, j) = -3.40282347e38f;
+        }
+      }
+      std::fill(problem.in.sinks.begin(), problem.in.sinks.end(), sink);
+      SCOPED_TRACE(line);
+      test::GradientPromise(problem).expect_kept_by(problem.both(engine));
+    }
+  }
+}
+
 TEST_P(AttentionBackwardTest, AgreesWithPyTorch) {
   Engine engine(options(2));
   test::GoldenNumbers golden("attention_backward.npy");

@@ -2,6 +2,7 @@
 // refusals.
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <string>
 
@@ -37,6 +38,14 @@ constexpr const char* kCases[] = {
     "seed=4 B=2 Lq=400 Lk=500 Hq=2 Hkv=2 D=8 Dv=8 key_lengths=450,7 bias=1,2,1,500",
 };
 
+// A bias of −FLT_MAX on all keys of every so many rows.
+void hide_rows(Problem& problem, std::int64_t every) {
+  const auto& shape = problem.in.bias.shape();
+  for (std::int64_t i = 0; i < shape[2]; i += every) {
+    for (std::int64_t j = 0; j < shape[3]; ++j) problem.in.bias(0, 0, i, j) = std::numeric_limits<float>::lowest();
+  }
+}
+
 TEST_P(AttentionBackwardPromises, SameBitsForAnyNumberOfThreads) {
   for (const char* line : kCases) {
     SCOPED_TRACE(line);
@@ -48,6 +57,45 @@ TEST_P(AttentionBackwardPromises, SameBitsForAnyNumberOfThreads) {
       for (int run = 0; run < 3; ++run) expect_same(problem.both(engine), expected);
     }
   }
+}
+
+// Every key of every third row carries a bias of −FLT_MAX: such rows are summed in a pass of their own.
+TEST_P(AttentionBackwardPromises, SameBitsOfLargeRows) {
+  Problem problem(AttentionCase::parse("seed=5 B=1 Lq=500 Lk=900 Hq=2 Hkv=2 D=8 Dv=8 bias=1,1,500,900 sinks=1"));
+  hide_rows(problem, 3);
+  Engine alone(options(1));
+  const GradientTensors<float> expected = problem.both(alone);
+  for (const int threads : {2, 5}) {
+    Engine engine(options(threads));
+    expect_same(problem.both(engine), expected);
+  }
+  // Whatever other rows are.
+  hide_rows(problem, 1);
+  const GradientTensors<float> all = problem.both(alone);
+  for (std::int64_t i = 0; i < 500; i += 3) {
+    for (std::int64_t d = 0; d < 8; ++d) EXPECT_EQ(all.query(0, i, 1, d), expected.query(0, i, 1, d)) << i;
+  }
+}
+
+// One more product of queries and keys, where each block of keys once walked over all keys of such a row.
+TEST_P(AttentionBackwardPromises, LargeRowsTakeLittleMore) {
+  Engine engine(options());
+  Problem problem(AttentionCase::parse("seed=5 B=1 Lq=700 Lk=700 Hq=1 Hkv=1 D=64 Dv=64 bias=1,1,700,700"));
+  GradientTensors<float> gradients(problem.in);
+  // Of the processor: whoever else has it does not count.
+  const auto time = [&] {
+    problem.forward(engine);
+    std::clock_t best = std::numeric_limits<std::clock_t>::max();
+    for (int run = 0; run < 3; ++run) {
+      const std::clock_t begin = std::clock();
+      problem.backward(engine, {gradients.query, gradients.key, gradients.value});
+      best = std::min(best, std::clock() - begin);
+    }
+    return best;
+  };
+  const std::clock_t without = time();
+  hide_rows(problem, 2);
+  EXPECT_LT(time(), 3 * without);
 }
 
 TEST_P(AttentionBackwardPromises, SameBitsWhateverIsAskedBeside) {
