@@ -124,7 +124,8 @@ void check_backward_shares(std::string_view operation, const Call& call, const o
     add_output(operation, name, gradient, shape, meaning, may_share, others);
   };
   const bool in_place = gradients.query.data == shares.out.data && gradients.query.type == shares.out.type &&
-                        gradients.query.shape == shares.out.shape && gradients.query.strides == shares.out.strides;
+                        gradients.query.shape == shares.out.shape &&
+                        ops::are_same_places(shares.out.shape, shares.out.strides, gradients.query.strides);
   add_gradient("gradients.query", gradients.query, shapes.query, kOfQueries, in_place ? "out" : "");
   add_gradient("gradients.key", gradients.key, shapes.key, kOfKeys, "");
   add_gradient("gradients.value", gradients.value, shapes.value, kOfKeys, "");

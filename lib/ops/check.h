@@ -45,6 +45,17 @@ struct Extent {
   [[nodiscard]] bool is_empty() const noexcept { return begin == end; }
 };
 
+// Whether all elements of a view of that shape lie as far from its first by either strides: that of an axis of one
+// element leads nowhere.
+template <std::size_t kAxes>
+[[nodiscard]] bool are_same_places(const std::array<std::int64_t, kAxes>& shape,
+                                   const std::array<std::int64_t, kAxes>& a,
+                                   const std::array<std::int64_t, kAxes>& b) noexcept {
+  bool same = true;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) same = same && (shape[axis] <= 1 || a[axis] == b[axis]);
+  return same;
+}
+
 // Whether the ranges overlap. Most views that share nothing lie so far apart.
 [[nodiscard]] inline bool ranges_overlap(const Extent& a, const Extent& b) noexcept {
   return !a.is_empty() && !b.is_empty() && a.begin < b.end && b.begin < a.end;

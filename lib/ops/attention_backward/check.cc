@@ -10,7 +10,7 @@ namespace headlight::ops {
 namespace {
 
 bool is_same_view(const MutableTypedView<4>& a, const TypedView<4>& b) noexcept {
-  return a.data == b.data && a.type == b.type && a.shape == b.shape && a.strides == b.strides;
+  return a.data == b.data && a.type == b.type && a.shape == b.shape && are_same_places(a.shape, a.strides, b.strides);
 }
 
 // All that is read, but for the lists. `bias`: as ascending() has that of the options; extents look into it.

@@ -90,7 +90,8 @@ GemmBatch check_product(Names names, const TypedView<3>& a, std::int64_t k, std:
   if (residual) {
     const ops::Extent residual_extent = names.check_view("residual", residual);
     names.check("residual", residual.shape, c.shape, "[M, N]", "[batch, M, N]");
-    const bool is_c = c.type == NumberType::float32 && residual.data == c.data && residual.strides == c.strides;
+    const bool is_c = c.type == NumberType::float32 && residual.data == c.data &&
+                      ops::are_same_places(c.shape, c.strides, residual.strides);
     if (!is_c) ops::check_disjoint("gemm", "c", c_extent, "residual", residual_extent);
     epilogue.residual = residual.data;
     epilogue.residual_row_stride = residual.stride(1);

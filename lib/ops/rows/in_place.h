@@ -22,8 +22,8 @@ template <class Input, class Output>
 [[gnu::noinline]] void check_same_view(std::string_view operation, std::string_view output, const Output& y,
                                        const Extent& y_extent, std::string_view input, const Input& x,
                                        const Extent& x_extent) {
-  const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data) && x.strides == y.strides &&
-                    type_of(x) == type_of(y);
+  const bool same = static_cast<const void*>(x.data) == static_cast<const void*>(y.data) && x.shape == y.shape &&
+                    are_same_places(x.shape, x.strides, y.strides) && type_of(x) == type_of(y);
   if (!same) check_disjoint(operation, output, y_extent, input, x_extent);
 }
 template <class Input, class Output>

@@ -137,6 +137,18 @@ TEST_P(AttentionBackwardPromises, TheQueryGradientMayLieWhereOutDoes) {
   EXPECT_TRUE(test::same_bits(gradients.key, expected.key));
 }
 
+// The strides of axes of one element lead nowhere.
+TEST_P(AttentionBackwardPromises, TheQueryGradientOfOneRowMayLieWhereOutDoes) {
+  Engine engine(options());
+  Problem problem(AttentionCase::parse("seed=6 B=1 Lq=1 Lk=50 Hq=2 Hkv=2 D=8 Dv=8"));
+  const GradientTensors<float> expected = problem.both(engine);
+  View<float, 4> query = problem.out;
+  query.strides[0] = 1000;
+  query.strides[1] = 77;
+  problem.backward(engine, {.query = query});
+  EXPECT_TRUE(test::same_bits(problem.out, expected.query));
+}
+
 TEST_P(AttentionBackwardPromises, NothingPassesAMask) {
   Engine engine(options());
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

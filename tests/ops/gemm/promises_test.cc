@@ -147,6 +147,12 @@ TEST_P(GemmPromises, ResidualMayBeC) {
     std::memcpy(c.data(), before.data(), sizeof(float) * 30 * 70);
     gemm(engine, a, b, c, {.residual = c.view()});
     EXPECT_TRUE(same_bits(c.view(), expected.view()));
+    // One row, from which no stride leads anywhere.
+    std::memcpy(c.data(), before.data(), sizeof(float) * 70);
+    const View<float, 2> row(c.data(), {1, 70});
+    gemm(engine, View<const float, 2>(a.data(), {1, k}), b, row,
+         {.residual = View<const float, 2>(c.data(), {1, 70}, {99, 1})});
+    EXPECT_TRUE(same_bits(row, View<float, 2>(expected.data(), {1, 70})));
   }
 }
 
