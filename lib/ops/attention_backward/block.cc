@@ -153,9 +153,13 @@ void BackwardBlock::take_log_sum_exp(std::int64_t head, std::int64_t first_row) 
     if (log_sum_exp == -kInfinity) {
       minus_log_sum_exp[r] = -kInfinity;
     } else if (call_.running_sums != nullptr && is_large_row(minus_log_sum_exp[r])) {
+      const kernels::RunningSum& sum = call_.running_sums_of(sample_, head)[sequence_.first_query + first_row + r];
+      if (sum.sum == 0.0f) {  // nothing is added up yet, and its logarithm would be a trap
+        minus_log_sum_exp[r] = -kInfinity;
+        continue;
+      }
       if (tile_.large_maximum == nullptr) std::fill_n(large_maximum, tile_.rows, 0.0f);
       tile_.large_maximum = large_maximum;
-      const kernels::RunningSum& sum = call_.running_sums_of(sample_, head)[sequence_.first_query + first_row + r];
       large_maximum[r] = sum.maximum;
       minus_log_sum_exp[r] = -std::log2(sum.sum);
     }
