@@ -88,6 +88,30 @@ void visit_attention_of_several_blocks(const Visit& visit) {
   }
 }
 
+// Scores far beyond their cap, as large as floats are; some caps and scales have no short polynomial.
+void visit_attention_of_capped_scores(const Visit& visit) {
+  for (const std::int64_t keys : {1, 7, 40, 600}) {
+    for (const float cap : {30.0f, 1e-6f, 1e6f}) {
+      for (float largest = 10.0f; largest < 1e38f; largest *= 1e3f) {
+        Tensor<float, 4> query({1, 5, 1, 1}), key({1, keys, 1, 1}), value({1, keys, 1, 3}), out({1, 5, 1, 3});
+        Tensor<float, 4> query_gradient(query.shape()), key_gradient(key.shape()), value_gradient(value.shape());
+        Tensor<float, 3> log_sum_exp({1, 1, 5});
+        for (std::int64_t i = 0; i < 5; ++i) query(0, i, 0, 0) = i % 2 == 0 ? largest : -largest;
+        for (std::int64_t j = 0; j < keys; ++j) key(0, j, 0, 0) = j % 5 == 3 ? 1e-3f : 1.0f;
+        const AttentionOptions options{.scale = 1.0f, .softcap = cap, .log_sum_exp = log_sum_exp};
+        AttentionOptions backward = options;
+        backward.log_sum_exp = {};
+        const std::string name = std::to_string(keys) + " keys, cap " + std::to_string(cap) + ", products of ";
+        visit(name + std::to_string(largest), [&](Engine& engine) {
+          attention(engine, query, key, value, out, options);
+          attention_backward(engine, query, key, value, out, log_sum_exp, out,
+                             {.query = query_gradient, .key = key_gradient, .value = value_gradient}, backward);
+        });
+      }
+    }
+  }
+}
+
 void visit_attention_over_stored_types(const Visit& visit) {
   for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
     HarshCase harsh(with_types(test::random_attention_case(seed, 150), seed));

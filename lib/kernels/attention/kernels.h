@@ -41,8 +41,8 @@ enum class ScoreModifier : unsigned { softcap = 1, bias = 2, slope = 4, mask = 8
   return (modifiers & static_cast<unsigned>(modifier)) != 0;
 }
 
-// cap · tanh(scale · q) of a product q; for q² < bound, that is |scale · q| < ½, it is q (c₀ + c₁ q² + …). The bound is
-// 0 where a coefficient would not be a normal number (for a scale of 2⁻¹⁶ or 2¹⁷, say).
+// cap · tanh(scale · q) of a product q; for |q| < bound, that is |scale · q| < ½, it is q (c₀ + c₁ q² + …). The bound
+// is 0 where a coefficient would not be a normal number (for a scale of 2⁻¹⁶ or 2¹⁷, say).
 struct ScoreCap {
   static constexpr int kCoefficients = 5;
   float cap;

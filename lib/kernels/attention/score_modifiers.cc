@@ -14,35 +14,40 @@ using kernels::ScoreModifier;
 // Vectors of a row that are modified together: enough to hide how long its chains are.
 constexpr int kVectors = 4;
 
-// The cap of products whose squares are below its bound.
-HEADLIGHT_INLINE Vec cap_near(const ScoreCap& cap, Vec q, Vec square) {
-  return mul(q, polynomial(square, cap.coefficients));
+// Here and below no step overflows of a finite product: a host may trap that.
+
+// The cap of products below its bound.
+HEADLIGHT_INLINE Vec cap_near(const ScoreCap& cap, Vec q) { return mul(q, polynomial(mul(q, q), cap.coefficients)); }
+
+// The scaled product of which a cap is the hyperbolic tangent; it is 1 from far below |q| = `far` on.
+HEADLIGHT_INLINE Vec scaled_within(Vec q, float far, Vec scale) {
+  return mul(max(broadcast(-far), min(broadcast(far), q)), scale);
 }
 
 // The cap of any products, where there is a bound.
-HEADLIGHT_INLINE Vec cap_any(const ScoreCap& cap, Vec q, Vec square) {
-  const Vec x = mul(q, broadcast(cap.scale));
+HEADLIGHT_INLINE Vec cap_any(const ScoreCap& cap, Vec q) {
+  const Vec x = scaled_within(q, 32.0f * cap.bound, broadcast(cap.scale));
   const Vec far = mul(copysign(tanh_from_half(abs(x)), x), broadcast(cap.cap));
-  return select(less(square, broadcast(cap.bound)), cap_near(cap, q, square), far);
+  const Mask near = less(abs(q), broadcast(cap.bound));
+  return select(near, cap_near(cap, select(near, q, zero())), far);
 }
 
 // The cap of a row's vectors where there is none.
 [[gnu::noinline]] void cap_without_bound(const ScoreCap& cap, std::int64_t begin, std::int64_t end, float* scores) {
   const Vec scale = broadcast(cap.scale), factor = broadcast(cap.cap);
+  const float size = cap.scale < 0.0f ? -cap.scale : cap.scale;
+  const float far = size < 1.0f ? kLargest : 16.0f / size;
   for (std::int64_t j = vectors_of(begin, end).begin * kLanes; j < end; j += kLanes) {
-    store(mul(tanh(mul(load(scores + j), scale)), factor), scores + j);
+    store(mul(tanh(scaled_within(load(scores + j), far, scale)), factor), scores + j);
   }
 }
 
-// The squares of some vectors, and whether the cap near 0 serves all of them. A NaN is passed over: it stays one.
+// Whether the cap near 0 serves all of some vectors. A NaN is passed over: it stays one.
 template <int kCount>
-HEADLIGHT_INLINE bool are_near(const ScoreCap& cap, const Vec (&q)[kCount], Vec (&squares)[kCount]) {
+HEADLIGHT_INLINE bool are_near(const ScoreCap& cap, const Vec (&q)[kCount]) {
   Vec largest = zero();
 #pragma GCC unroll 4
-  for (int v = 0; v < kCount; ++v) {
-    squares[v] = mul(q[v], q[v]);
-    largest = max(squares[v], largest);
-  }
+  for (int v = 0; v < kCount; ++v) largest = max(abs(q[v]), largest);
   return __builtin_expect(!any_of(less_equal(broadcast(cap.bound), largest)), 1);
 }
 
@@ -50,14 +55,13 @@ HEADLIGHT_INLINE bool are_near(const ScoreCap& cap, const Vec (&q)[kCount], Vec 
 // say nearly always: an element's bits are the same either way.
 template <int kCount>
 HEADLIGHT_INLINE void cap_vectors(const ScoreCap& cap, Vec (&q)[kCount]) {
-  Vec squares[kCount];
-  if (!are_near(cap, q, squares)) {
+  if (!are_near(cap, q)) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kCount; ++v) q[v] = cap_any(cap, q[v], squares[v]);
+    for (int v = 0; v < kCount; ++v) q[v] = cap_any(cap, q[v]);
     return;
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < kCount; ++v) q[v] = cap_near(cap, q[v], squares[v]);
+  for (int v = 0; v < kCount; ++v) q[v] = cap_near(cap, q[v]);
 }
 
 template <int kCount>
@@ -176,15 +180,14 @@ HEADLIGHT_INLINE void pass_vectors(const ModifiedRow& row, unsigned modifiers, f
 // always falls their way.
 [[gnu::noinline]] std::int64_t cap_far(const ScoreCap& cap, std::int64_t j, std::int64_t end, float* scores) {
   for (; j + kVectors * kLanes <= end; j += kVectors * kLanes) {
-    Vec q[kVectors], squares[kVectors];
+    Vec q[kVectors];
     load_vectors(scores + j, q);
-    if (are_near(cap, q, squares)) return j;
+    if (are_near(cap, q)) return j;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) store(cap_any(cap, q[v], squares[v]), scores + j + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) store(cap_any(cap, q[v]), scores + j + v * kLanes);
   }
   for (; j + kLanes <= end; j += kLanes) {
-    const Vec q = load(scores + j);
-    store(cap_any(cap, q, mul(q, q)), scores + j);
+    store(cap_any(cap, load(scores + j)), scores + j);
   }
   return j;
 }
@@ -197,13 +200,12 @@ HEADLIGHT_INLINE void pass_whole(const ModifiedRow& row, unsigned modifiers, std
     Vec score[kCount];
     load_vectors(scores + pass.j, score);
     if (asks_for(modifiers, ScoreModifier::softcap) && pass.capped <= pass.j) {
-      Vec squares[kCount];
-      if (!are_near(row.cap, score, squares)) {
+      if (!are_near(row.cap, score)) {
         pass.capped = cap_far(*row.far_cap, pass.j, end, scores);
         continue;
       }
 #pragma GCC unroll 4
-      for (int v = 0; v < kCount; ++v) score[v] = cap_near(row.cap, score[v], squares[v]);
+      for (int v = 0; v < kCount; ++v) score[v] = cap_near(row.cap, score[v]);
     }
     pass_vectors(row, modifiers, scores, score, pass);
   }

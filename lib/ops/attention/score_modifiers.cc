@@ -29,6 +29,15 @@ bool is_natural(const kernels::ScoreModifiers& modifiers) noexcept {
          asks_for(modifiers.asked, ScoreModifier::slope);
 }
 
+// The smallest number whose square, rounded, is that or more.
+float smallest_of_square(float square) noexcept {
+  const auto reaches = [square](float x) { return x * x >= square; };
+  float x = std::sqrt(square);
+  while (reaches(x)) x = std::nextafter(x, 0.0f);
+  while (!reaches(x)) x = std::nextafter(x, std::numeric_limits<float>::max());
+  return x;
+}
+
 // cap · tanh(q · product_scale / cap). tanh x = x (1 + x² (…)) in x² for |x| < ½, relative error 1.5e-8; the factors of
 // x are put into the coefficients.
 kernels::ScoreCap score_cap(float cap, float product_scale) noexcept {
@@ -45,7 +54,7 @@ kernels::ScoreCap score_cap(float cap, float product_scale) noexcept {
     result.coefficients[i] = are_normal ? static_cast<float>(coefficient) : 0.0f;
     factor *= scale * scale;
   }
-  if (are_normal) result.bound = static_cast<float>(0.25 / (scale * scale));
+  if (are_normal) result.bound = smallest_of_square(static_cast<float>(0.25 / (scale * scale)));
   return result;
 }
 
