@@ -121,6 +121,9 @@ Extent check_view(std::string_view operation, std::string_view argument, const v
   std::int64_t count = 1;
   std::int64_t last = 0;
   bool empty = false;
+  if (!is_number_address(data, element_size)) {
+    fail(operation, argument, " lies at an address that is no multiple of a number's ", element_size, " bytes");
+  }
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     if (shape[axis] < 0) fail(operation, argument, " has the negative extent ", shape[axis], " on axis ", axis);
     if (strides[axis] < 0) fail(operation, argument, " has the negative stride ", strides[axis], " on axis ", axis);

@@ -72,12 +72,17 @@ template <class T>
   return {begin, begin + list.size() * sizeof(T)};
 }
 
-// Checks that every extent is ≥ 0, that sizes and strides address less than 2⁶³ bytes, that the pointer is given when
-// there are elements, that the last stride is 1 (when the last axis has more than one element) and that strides are ≥
-// 0. Returns the addresses touched.
+// Checks that the address is a multiple of a number's bytes, that every extent is ≥ 0, that sizes and strides address
+// less than 2⁶³ bytes, that the pointer is given when there are elements, that the last stride is 1 (when the last axis
+// has more than one element) and that strides are ≥ 0. Returns the addresses touched.
 HEADLIGHT_INNER_API Extent check_view(std::string_view operation, std::string_view argument, const void* data,
                                       std::size_t element_size, std::span<const std::int64_t> shape,
                                       std::span<const std::int64_t> strides);
+
+// Whether it is a multiple of a number's bytes, which are a power of two.
+[[nodiscard]] inline bool is_number_address(const void* data, std::size_t bytes) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(data) & (bytes - 1)) == 0;
+}
 
 // Checks of four views are a large part of a small attention: those of plain sizes, whose products cannot overflow, end
 // here. 0 for all others, and for whatever must be refused: they go the long way.
@@ -101,7 +106,7 @@ template <std::size_t kAxes>
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t end = begin + (static_cast<std::uintptr_t>(last) + 1) * element_size;
   const bool plain = (extents >> kExtentBits | strides >> kStrideBits) == 0 && begin != 0 && begin < end &&
-                     (shape[kAxes - 1] == 1 || of_strides[kAxes - 1] == 1);
+                     is_number_address(data, element_size) && (shape[kAxes - 1] == 1 || of_strides[kAxes - 1] == 1);
   return plain ? end : 0;
 }
 template <class T, int Rank>

@@ -51,27 +51,24 @@ template <class T>
   return {scales.data, {batch, length, heads, 1}, {of_batch, of_length, of_head, 1}};
 }
 
-inline void check_number_address(std::string_view operation, std::string_view argument, const void* data,
-                                 NumberType type) {
-  if ((reinterpret_cast<std::uintptr_t>(data) & (bytes_of(type) - 1)) == 0) return;  // a power of two
-  fail(operation, argument, " lies at an address that is no multiple of a number's ", bytes_of(type), " bytes");
-}
-
 // Of any sizes. Apart from check_view(), which has no frame then.
 template <int Rank, class Pointer>
 [[gnu::noinline]] Extent check_any_view(std::string_view operation, std::string_view argument,
                                         const AnyTypedView<Rank, Pointer>& view) {
-  check_number_address(operation, argument, view.data, view.type);
   return check_view(operation, argument, static_cast<const void*>(view.data), bytes_of(view.type),
                     std::span<const std::int64_t>(view.shape), std::span<const std::int64_t>(view.strides));
 }
 template <int Rank, class Pointer>
 Extent check_view(std::string_view operation, std::string_view argument, const AnyTypedView<Rank, Pointer>& view) {
-  const std::size_t bytes = bytes_of(view.type);  // a power of two
-  const auto begin = reinterpret_cast<std::uintptr_t>(view.data);
+  const std::size_t bytes = bytes_of(view.type);
   const std::uintptr_t end = plain_end(view.data, bytes, view.shape, view.strides);
-  if (end != 0 && (begin & (bytes - 1)) == 0)
-    return {begin, end, view.shape.data(), view.strides.data(), Rank, static_cast<std::int32_t>(bytes)};
+  if (end != 0)
+    return {reinterpret_cast<std::uintptr_t>(view.data),
+            end,
+            view.shape.data(),
+            view.strides.data(),
+            Rank,
+            static_cast<std::int32_t>(bytes)};
   return check_any_view(operation, argument, view);
 }
 

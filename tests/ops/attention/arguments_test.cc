@@ -46,6 +46,11 @@ TEST(AttentionArguments, EveryMistakeIsNamed) {
   expect(complaint([](auto& c) { c.q.strides[3] = 2; }), "query has the last stride 2");
   expect(complaint([](auto& c) { c.q.data = nullptr; }), "query of shape");
   expect(complaint([](auto& c) { c.q = {}; }), "query is not given");
+  const auto odd = [](auto* data) { return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(data) + 1); };
+  expect(complaint([&](auto& c) { c.q.data = odd(c.query.data()); }),
+         "query lies at an address that is no multiple of a number's 4 bytes");
+  expect(complaint([&](auto& c) { c.o.data = odd(c.out.data()); }),
+         "out lies at an address that is no multiple of a number's 4 bytes");
   expect(complaint([](auto& c) { c.k = {}; }), "key has shape [0, 0, 0, 0], expected [2, any, any, 8]");
   expect(complaint([](auto& c) { c.o = View<float, 4>(c.query.data(), {2, 5, 4, 6}); }), "out overlaps query");
   expect(complaint([](auto& c) { c.o.strides[1] = 0; }), "out of shape");

@@ -275,6 +275,11 @@ TEST(GemmArguments, AreNamedWhenTheyAreBad) {
               gemm(engine, a, b, View<float, 2>(nullptr, {3, 5}));
             }),
             "gemm: c of shape [3, 5] has no memory (a null pointer)");
+  EXPECT_EQ(refusal([&] {
+              const auto odd = reinterpret_cast<std::uintptr_t>(memory) + 801;
+              gemm(engine, a, b, View<float, 2>(reinterpret_cast<float*>(odd), {3, 5}));
+            }),
+            "gemm: c lies at an address that is no multiple of a number's 4 bytes");
   EXPECT_EQ(refusal([&] { gemm(engine, a, b, view(5, 3, 5)); }), "gemm: c overlaps a in memory");
   EXPECT_EQ(refusal([&] { gemm(engine, a, b, view(101, 3, 5)); }), "gemm: c overlaps b in memory");
   EXPECT_EQ(refusal([&] {
