@@ -30,7 +30,8 @@ HEADLIGHT_API void softmax_backward(Engine& engine, const TypedView<2>& y, const
                                     const MutableTypedView<2>& x_gradient);
 
 // y = (z − mean(z)) / sqrt(var(z) + epsilon) · weight + bias over the last axis, z = x + residual where given; x, y [N,
-// E], weight, bias [E] (empty: 1 and 0), var is the biased one. y may be x or residual. (Ba et al. 2016)
+// E], weight, bias [E] (empty: 1 and 0), var is the biased one. y may be x or residual. With an epsilon of 0, a row
+// whose numbers are all the same divides 0 by 0: y is NaN, as PyTorch's is. (Ba et al. 2016)
 struct LayerNormOptions {
   std::span<const float> weight{};
   std::span<const float> bias{};
@@ -58,7 +59,8 @@ HEADLIGHT_API void layer_norm_backward(Engine& engine, const TypedView<2>& x, co
                                        const LayerNormGradients& gradients, const LayerNormOptions& options = {});
 
 // y = x / sqrt(mean(x²) + epsilon) · w + added over the last axis; x, y, added [N, E], w = weight [E], or 1 + weight
-// (Gemma); without a weight w is 1, without `added` nothing is added. y may be x or added. (Zhang & Sennrich 2019)
+// (Gemma); without a weight w is 1, without `added` nothing is added. y may be x or added. With an epsilon of 0, a row
+// of zeros divides 0 by 0: y is NaN, as PyTorch's is. (Zhang & Sennrich 2019)
 struct RmsNormOptions {
   std::span<const float> weight{};
   bool one_plus_weight = false;  // whether w is 1 + weight

@@ -130,6 +130,18 @@ TEST_P(LayerNormTest, GivesTheSameBitsOnAnyNumberOfThreadsAndAlone) {
   EXPECT_TRUE(same_bits(alone.view(), View<float, 2>(once.data() + 500 * 387, {1, 387})));
 }
 
+// As PyTorch's.
+TEST_P(LayerNormTest, WithoutAnEpsilonARowOfOneNumberIsNaN) {
+  Engine engine(options());
+  Tensor<float, 2> x({2, 20}), y({2, 20});
+  for (std::int64_t e = 0; e < 20; ++e) x(0, e) = 3.0f, x(1, e) = static_cast<float>(e);
+  layer_norm(engine, x.view(), y.view(), {.epsilon = 0.0f});
+  for (std::int64_t e = 0; e < 20; ++e) {
+    EXPECT_TRUE(std::isnan(y(0, e)));
+    EXPECT_TRUE(std::isfinite(y(1, e)));
+  }
+}
+
 TEST(LayerNormArguments, AreNamedWhenTheyAreWrong) {
   Engine engine;
   Tensor<float, 2> x({4, 6});

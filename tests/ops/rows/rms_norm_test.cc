@@ -193,6 +193,18 @@ TEST_P(RmsNormTest, GradientsOfEveryTypeAreRoundedOnce) {
   }
 }
 
+// As PyTorch's.
+TEST_P(RmsNormTest, WithoutAnEpsilonARowOfZerosIsNaN) {
+  Engine engine(options());
+  Tensor<float, 2> x({2, 20}), y({2, 20});
+  for (std::int64_t e = 0; e < 20; ++e) x(0, e) = 0.0f, x(1, e) = static_cast<float>(e);
+  rms_norm(engine, x.view(), y.view(), {.epsilon = 0.0f});
+  for (std::int64_t e = 0; e < 20; ++e) {
+    EXPECT_TRUE(std::isnan(y(0, e)));
+    EXPECT_TRUE(std::isfinite(y(1, e)));
+  }
+}
+
 TEST(RmsNormArguments, AreNamedWhenTheyAreWrong) {
   Engine engine;
   Tensor<float, 2> x({4, 6});
