@@ -56,6 +56,12 @@ void ScratchPool::give_back(const Block& block) noexcept {
   }
 }
 
+void ScratchPool::touch(int slots) noexcept {
+  int before = touched_.load(std::memory_order_relaxed);
+  while (before < slots && !touched_.compare_exchange_weak(before, slots, std::memory_order_relaxed)) {
+  }
+}
+
 int ScratchPool::claim(std::size_t bytes) noexcept {
   for (;;) {
     const int touched = touched_.load(std::memory_order_relaxed);
@@ -65,12 +71,16 @@ int ScratchPool::claim(std::size_t bytes) noexcept {
           if (slot.borrowed.load(std::memory_order_relaxed)) return std::nullopt;
           return slot.capacity.load(std::memory_order_relaxed);
         });
-    if (best.index < 0) return kNoSlot;
+    if (best.index < 0) {
+      if (touched >= kSlots) return kNoSlot;
+      // All are borrowed, and whoever has the slot behind the mark has not moved it yet.
+      touch(touched + 1);
+      continue;
+    }
     Slot& slot = slots_[static_cast<std::size_t>(best.index)];
     if (slot.borrowed.exchange(true, std::memory_order_acquire)) continue;
     if (slot.capacity.load(std::memory_order_relaxed) == best.capacity) {
-      // Whoever first borrows the slot behind the last touched one moves the mark; both fail only when another has.
-      if (best.index == touched) touched_.store(touched + 1, std::memory_order_relaxed);
+      touch(best.index + 1);
       return best.index;
     }
     slot.borrowed.store(false, std::memory_order_release);

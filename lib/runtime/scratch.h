@@ -50,6 +50,8 @@ class ScratchPool {
 
   // Claims the smallest idle slot of at least `bytes`, else the largest idle one; kNoSlot when none is idle.
   [[nodiscard]] int claim(std::size_t bytes) noexcept;
+  // Moves the mark to behind so many slots, never back.
+  void touch(int slots) noexcept;
   // Both for a claimed slot.
   static void grow(Slot& slot, std::size_t bytes);
   static void clear(Slot& slot) noexcept;

@@ -144,6 +144,31 @@ TEST(Scratch, MoreThanTheSlotsIsStillServed) {
   EXPECT_EQ(engine.scratch_bytes(), 0U);
 }
 
+// Of callers that borrow for the first time all at once, none is served beside the slots.
+TEST(Scratch, CallersAtOnceEachHaveASlot) {
+  constexpr int kCallers = 4;
+  constexpr std::size_t kBytes = 4096;
+  for (int round = 0; round < 1000; ++round) {
+    ScratchPool pool;
+    std::atomic<int> waiting{kCallers};
+    const auto meet = [&waiting](int until) {
+      waiting.fetch_sub(1);
+      while (waiting.load() > until) std::this_thread::yield();
+    };
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < kCallers; ++caller) {
+      callers.emplace_back([&] {
+        meet(0);
+        const ScratchPool::Block block = pool.borrow(kBytes);
+        meet(-kCallers);
+        pool.give_back(block);
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    ASSERT_EQ(pool.bytes(), kCallers * kBytes) << "round " << round;
+  }
+}
+
 // The sanitizers' allocators report an impossible size instead of refusing it.
 TEST(Scratch, OutOfMemoryIsBadAllocAndLeavesTheEngineUsable) {
   if (test::under_sanitizer()) GTEST_SKIP() << "a sanitizer's allocator";
