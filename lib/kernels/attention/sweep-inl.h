@@ -104,7 +104,7 @@ HEADLIGHT_INLINE void score_keys_together(const kernels::AttentionSweep& sweep, 
   tile.rows = block.query.count;
   tile.query.at = block.query.data + head * sweep.query_head_stride;
   tile.scores = block.scores + head * block.query.count * block.scores_stride + at;
-  block.query.count == 1 ? score_keys_together<1>(tile) : score_keys_together<2>(tile);
+  score_keys_together(tile);
 }
 
 // Keys from far memory. Rows of heads side by side are often a power of two apart: they share few sets of the first
