@@ -257,7 +257,7 @@ inline void attend_short_tiles(const kernels::AttentionShort& head) noexcept {
     short_scores_in_tiles(head, head.columns, scores);
   }
   if (!head.all_seen) hide_columns<kLanes>(head, 0, scores);
-  weigh_columns(head, scores, head.maximum, head.sum);
+  weigh_columns<1>(head, scores, head.maximum, head.sum);
   pair_short_weights(scores, keys);
   few ? short_values_in_vectors(head, scores)
       : short_values_in_tiles(head, scores, scores + kShortTileKeys / 2 * kLanes);

@@ -60,7 +60,7 @@ HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* sco
   }
 }
 
-// These, and seen_short_values(), are for one vector of rows; the scores of one key and those of the next lie kWidth
+// This, and seen_short_values(), are for one vector of rows; the scores of one key and those of the next lie kWidth
 // apart.
 
 // scores[j][r] ← −inf where row first + r does not see key j.
@@ -80,41 +80,81 @@ void hide_columns(const kernels::AttentionShort& head, std::int64_t first, float
   }
 }
 
-HEADLIGHT_INLINE Vec greatest_of_columns(const float* scores, std::int64_t width, std::int64_t keys) {
-  Vec greatest[4];
+// Vectors of rows that one head has, side by side in a row of scores.
+template <int kVectors>
+struct RowVectors {
+  Vec of[kVectors];
+};
+
+template <int kVectors>
+HEADLIGHT_INLINE RowVectors<kVectors> load_rows(const float* from) {
+  RowVectors<kVectors> rows;
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) rows.of[v] = load(from + v * kLanes);
+  return rows;
+}
+
+template <int kVectors>
+HEADLIGHT_INLINE RowVectors<kVectors> add_rows(const RowVectors<kVectors>& a, const RowVectors<kVectors>& b) {
+  RowVectors<kVectors> sums;
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) sums.of[v] = add(a.of[v], b.of[v]);
+  return sums;
+}
+
+template <int kVectors>
+HEADLIGHT_INLINE RowVectors<kVectors> greatest_of_columns(const float* scores, std::int64_t keys) {
+  constexpr int kWidth = kVectors * kLanes;
+  constexpr int kChains = 4 / kVectors;
+  Vec greatest[kChains][kVectors];
 #pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) greatest[c] = broadcast(-kInfinity);
-#pragma GCC unroll 16
-  for (int j = 0; j < kLanes; ++j) {
-    if (j < keys) greatest[j % 4] = max(load(scores + j * width), greatest[j % 4]);
+  for (int c = 0; c < kChains; ++c) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) greatest[c][v] = broadcast(-kInfinity);
   }
-  std::int64_t j = kLanes;
-  for (; j + 4 <= keys; j += 4) {
+  std::int64_t j = 0;
+  for (; j + kChains <= keys; j += kChains) {
 #pragma GCC unroll 4
-    for (int c = 0; c < 4; ++c) greatest[c] = max(load(scores + (j + c) * width), greatest[c]);
+    for (int c = 0; c < kChains; ++c) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        greatest[c][v] = max(load(scores + (j + c) * kWidth + v * kLanes), greatest[c][v]);
+      }
+    }
   }
-  for (; j < keys; ++j) greatest[0] = max(load(scores + j * width), greatest[0]);
-  return max(max(greatest[0], greatest[1]), max(greatest[2], greatest[3]));
+  for (; j < keys; ++j) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) greatest[0][v] = max(load(scores + j * kWidth + v * kLanes), greatest[0][v]);
+  }
+  RowVectors<kVectors> rows;
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    rows.of[v] = greatest[0][v];
+#pragma GCC unroll 4
+    for (int c = 1; c < kChains; ++c) rows.of[v] = max(rows.of[v], greatest[c][v]);
+  }
+  return rows;
 }
 
 // Σ_j weights[j][r] over the keys kFirst, kFirst + kStride …, in the order of weigh() and sum_of_lanes(): of each lane
 // even and odd vectors of keys apart, then the lanes by halves. What lies behind the last key would be zeros, and is
 // left out.
-template <int kFirst = 0, int kStride = 1>
-HEADLIGHT_INLINE Vec sum_of_columns(const float* weights, std::int64_t width, std::int64_t keys) {
+template <int kVectors, int kFirst = 0, int kStride = 1>
+HEADLIGHT_INLINE RowVectors<kVectors> sum_of_columns(const float* weights, std::int64_t keys) {
+  constexpr int kWidth = kVectors * kLanes;
   if constexpr (kStride < kLanes) {
-    const Vec sum = sum_of_columns<kFirst, 2 * kStride>(weights, width, keys);
+    const auto sum = sum_of_columns<kVectors, kFirst, 2 * kStride>(weights, keys);
     if (kFirst + kStride >= keys) return sum;
-    return add(sum, sum_of_columns<kFirst + kStride, 2 * kStride>(weights, width, keys));
+    return add_rows(sum, sum_of_columns<kVectors, kFirst + kStride, 2 * kStride>(weights, keys));
   } else {
-    Vec even = load(weights + kFirst * width);
+    auto even = load_rows<kVectors>(weights + kFirst * kWidth);
     if (kFirst + kLanes >= keys) return even;
-    Vec odd = load(weights + (kFirst + kLanes) * width);
+    auto odd = load_rows<kVectors>(weights + (kFirst + kLanes) * kWidth);
     for (std::int64_t key = kFirst + 2 * kLanes; key < keys; key += 2 * kLanes) {
-      even = add(even, load(weights + key * width));
-      if (key + kLanes < keys) odd = add(odd, load(weights + (key + kLanes) * width));
+      even = add_rows(even, load_rows<kVectors>(weights + key * kWidth));
+      if (key + kLanes < keys) odd = add_rows(odd, load_rows<kVectors>(weights + (key + kLanes) * kWidth));
     }
-    return add(even, odd);
+    return add_rows(even, odd);
   }
 }
 
@@ -123,11 +163,15 @@ HEADLIGHT_INLINE Vec minus_of_maximum(Vec maximum) {
   return select(equal(maximum, broadcast(-kInfinity)), zero(), neg(maximum));
 }
 
-HEADLIGHT_INLINE bool is_any_large(Vec minus_maximum) {
-  return any_of(mask_not(less(abs(minus_maximum), broadcast(kLargeScore))));
+// A greatest score that is smaller by magnitude has a product with the scale that neither overflows nor is large; what
+// is not smaller may have one, and weigh_large_columns() looks again.
+HEADLIGHT_INLINE float small_below(float exponent_scale) {
+  if (exponent_scale > kCarefulScale) return 0;
+  if (exponent_scale < kLargeScore / 2 / kCareful) return kCareful;
+  return kLargeScore / 2 / exponent_scale;
 }
 
-// What weigh_columns() does with scores where scaled() is careful, or whose maximum is large. Apart from it, whose
+// What weigh_columns() does where some greatest score is not that small, of one vector of rows. Apart from it, whose
 // vectors stay in registers without a call.
 [[gnu::noinline]] inline void weigh_large_columns(float* scores, std::int64_t width, std::int64_t keys, Vec scale,
                                                   Vec greatest_score, float* greatest) {
@@ -135,7 +179,7 @@ HEADLIGHT_INLINE bool is_any_large(Vec minus_maximum) {
   const Vec minus_maximum = minus_of_maximum(maximum);
   store(maximum, greatest);
   const Mask small = less(abs(minus_maximum), broadcast(kLargeScore));
-  const bool any_large = is_any_large(minus_maximum);
+  const bool any_large = any_of(mask_not(small));
   for (std::int64_t j = 0; j < keys; ++j) {
     const Vec score = load(scores + j * width);
     Vec distance = fma(score, scale, minus_maximum);
@@ -144,29 +188,50 @@ HEADLIGHT_INLINE bool is_any_large(Vec minus_maximum) {
   }
 }
 
-// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums. One function for one
-// vector of rows and for two: it is most of the code.
-[[gnu::noinline]] inline Vec weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest,
-                                           float* sum) {
-  // Not an argument, or the compiler would make a copy for each of the two.
-  const std::int64_t width = head.query.count <= kLanes ? kLanes : 2 * kLanes;
+// scores[j][r] ← weights; the rows' maxima and sums go to `greatest` and `sum`. Returns the sums.
+template <int kVectors>
+HEADLIGHT_INLINE RowVectors<kVectors> weigh_columns(const kernels::AttentionShort& head, float* scores, float* greatest,
+                                                    float* sum) {
+  constexpr int kWidth = kVectors * kLanes;
+  constexpr int kKeys = 4 / kVectors;
   const std::int64_t keys = head.keys.count;
   const Vec scale = broadcast(head.exponent_scale);
-  const Vec greatest_score = greatest_of_columns(scores, width, keys);
-  const bool is_careful = is_scaled_carefully(greatest_score, scale);
-  const Vec maximum = is_careful ? zero() : mul(greatest_score, scale);
-  const Vec minus_maximum = minus_of_maximum(maximum);
-  if (__builtin_expect(is_careful || is_any_large(minus_maximum), 0)) {
-    weigh_large_columns(scores, width, keys, scale, greatest_score, greatest);
-  } else {
-    store(maximum, greatest);
-#pragma GCC unroll 4
-    for (std::int64_t j = 0; j < keys; ++j) {
-      store(exp2_nonpositive(fma(load(scores + j * width), scale, minus_maximum)), scores + j * width);
-    }
+  const auto greatest_score = greatest_of_columns<kVectors>(scores, keys);
+  const Vec bound = broadcast(small_below(head.exponent_scale));
+  bool any_large = false;
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    const Vec score = greatest_score.of[v];
+    any_large |= any_of(mask_not(mask_or(less(abs(score), bound), equal(score, broadcast(-kInfinity)))));
   }
-  const Vec sums = sum_of_columns(scores, width, keys);
-  store(sums, sum);
+  if (__builtin_expect(any_large, 0)) {
+    for (int v = 0; v < kVectors; ++v) {
+      weigh_large_columns(scores + v * kLanes, kWidth, keys, scale, greatest_score.of[v], greatest + v * kLanes);
+    }
+  } else {
+    Vec minus_maximum[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec maximum = mul(greatest_score.of[v], scale);
+      store(maximum, greatest + v * kLanes);
+      minus_maximum[v] = minus_of_maximum(maximum);
+    }
+    const auto weigh_row = [&](float* row) __attribute__((always_inline)) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        store(exp2_nonpositive(fma(load(row + v * kLanes), scale, minus_maximum[v])), row + v * kLanes);
+      }
+    };
+    std::int64_t j = 0;
+    for (; j + kKeys <= keys; j += kKeys) {
+#pragma GCC unroll 4
+      for (int c = 0; c < kKeys; ++c) weigh_row(scores + (j + c) * kWidth);
+    }
+    for (; j < keys; ++j) weigh_row(scores + j * kWidth);
+  }
+  const auto sums = sum_of_columns<kVectors>(scores, keys);
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) store(sums.of[v], sum + v * kLanes);
   return sums;
 }
 
@@ -268,6 +333,7 @@ void seen_short_values(const kernels::AttentionShort& head, std::int64_t first, 
 template <class Numbers>
 HEADLIGHT_INLINE void ask_for_values(const kernels::AttentionShort& head) {
   const auto value = Numbers::values(head.keys, 0);
+#pragma GCC unroll 4
   for (std::int64_t j = 0; j < head.keys.count; j += Numbers::kKeys) {
     __builtin_prefetch(value.data + j / Numbers::kKeys * value.stride);
   }
@@ -282,11 +348,12 @@ void attend_short_rows(const kernels::AttentionShort& head) {
   ask_for_values<Numbers>(head);
   float inverse[kWidth];
   bool any_empty = false;
-  for (int r = 0; r < kWidth; r += kLanes) {
-    if (!head.all_seen) hide_columns<kWidth>(head, r, scores + r);
-    const Vec sum = weigh_columns(head, scores + r, head.maximum + r, head.sum + r);
-    const Mask empty = equal(sum, zero());
-    store(div(broadcast(1.0f), select(empty, broadcast(1.0f), sum)), inverse + r);
+  for (int r = 0; r < kWidth && !head.all_seen; r += kLanes) hide_columns<kWidth>(head, r, scores + r);
+  const auto sums = weigh_columns<kVectors>(head, scores, head.maximum, head.sum);
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    const Mask empty = equal(sums.of[v], zero());
+    store(div(broadcast(1.0f), select(empty, broadcast(1.0f), sums.of[v])), inverse + v * kLanes);
     any_empty = any_empty || any_of(empty);
   }
   if (head.all_seen && !any_empty) {
