@@ -271,7 +271,7 @@ HEADLIGHT_INLINE void prefetch_state(const kernels::AttentionBlock& block) {
 template <class Weights = FloatWeights>
 inline RowFactors weigh_block(const kernels::AttentionBlock& block, const BlockRows& rows, bool ahead) {
   const Vec scale = broadcast(block.modifiers.exponent_scale);
-  const bool low = may_be_low(block.modifiers);
+  const bool low = block.modifiers.may_be_low;
   const Vec of_sink = select(mask_first(1), broadcast(1.0f), zero());
   float running[kRowSlots];
   for (int r = 0; r < kRowSlots; r += kLanes) store(broadcast(-kInfinity), running + r);

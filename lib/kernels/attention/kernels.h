@@ -60,6 +60,8 @@ struct ScoreModifiers {
   ScoreCap cap;         // its scale is product_scale / cap
   const RowSlope* slopes;
   AttentionRowMasks masks;
+  // Whether bias or slope may make scores so low that they overflow where they change their unit.
+  bool may_be_low;
   std::int64_t first_key;  // of the block, in the masks' rows, and its position
 };
 

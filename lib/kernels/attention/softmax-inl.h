@@ -89,12 +89,8 @@ HEADLIGHT_INLINE Vec scaled_beside(Vec score, Vec exponent_scale, Vec minus_maxi
 }
 
 // Beside a maximum that is not large such a score weighs nothing, and a lower one could overflow as it changes its
-// unit: it is computed with this in its place, where modifiers may have made it so low.
+// unit: it is computed with this in its place, where modifiers may have made it so low (ScoreModifiers::may_be_low).
 inline constexpr float kLowestScore = -0x1p126f;
-HEADLIGHT_INLINE bool may_be_low(const kernels::ScoreModifiers& modifiers) {
-  return kernels::asks_for(modifiers.asked, kernels::ScoreModifier::bias) ||
-         kernels::asks_for(modifiers.asked, kernels::ScoreModifier::slope);
-}
 
 // What becomes of a row's weights: they stay floats, where their scores lay. Of put() `vector` is even.
 struct FloatWeights {

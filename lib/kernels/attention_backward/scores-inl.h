@@ -189,7 +189,7 @@ inline void differentiate(const kernels::BackwardTile& tile, std::int64_t r, con
       store(sub(score, maximum), row.weights + j);
     }
     row.scale = broadcast(1.0f);
-  } else if (may_be_low(tile.modifiers)) {
+  } else if (tile.modifiers.may_be_low) {
     raise_low_scores(row.weights, first, last);
   }
   if (row.begin > first || row.end < last) {

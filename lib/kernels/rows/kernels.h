@@ -35,8 +35,7 @@ struct RmsNormArguments {
   float epsilon;
 };
 
-// One table of an embedding lookup, of which there are at most so many, and the row wanted for each output row.
-inline constexpr int kMaxEmbeddingTables = 8;
+// One table of an embedding lookup, and the row wanted for each output row.
 struct EmbeddingTable {
   const float* rows;
   std::int64_t stride;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <span>
 
 namespace headlight::ops {
 namespace {
@@ -38,6 +39,12 @@ float smallest_of_square(float square) noexcept {
   return x;
 }
 
+// Whether a slope may take from a score what comes near −FLT_MAX. Up to here none does: positions end at 2⁶⁰.
+constexpr float kSteepSlope = 0x1p30f;
+bool is_any_steep(std::span<const float> slopes) noexcept {
+  return std::ranges::any_of(slopes, [](float slope) { return !(std::abs(slope) <= kSteepSlope); });
+}
+
 // cap · tanh(q · product_scale / cap). tanh x = x (1 + x² (…)) in x² for |x| < ½, relative error 1.5e-8; the factors of
 // x are put into the coefficients.
 kernels::ScoreCap score_cap(float cap, float product_scale) noexcept {
@@ -69,6 +76,7 @@ kernels::ScoreModifiers score_modifiers(const AttentionOptions& options, float e
   ask(options.softcap != 0, ScoreModifier::softcap);
   ask(!options.alibi.empty(), ScoreModifier::slope);
   ask(static_cast<bool>(options.bias), ScoreModifier::bias);
+  modifiers.may_be_low = options.bias || is_any_steep(options.alibi);
   ask(options.mask.has_value(), ScoreModifier::mask);
   modifiers.product_scale = static_cast<float>(static_cast<double>(exponent_scale) / std::numbers::log2e);
   if (modifiers.asked == 0) return modifiers;
