@@ -6,7 +6,7 @@
 
 #include "headlight/models/errors.h"
 #include "models/describe.h"
-#include "models/stored_weight.h"
+#include "models/tensor_files/stored_weight.h"
 
 namespace headlight::models {
 namespace {

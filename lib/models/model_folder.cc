@@ -7,7 +7,7 @@
 
 #include "files/input_file.h"
 #include "headlight/models/errors.h"
-#include "models/safetensors_index.h"
+#include "models/tensor_files/safetensors_index.h"
 
 namespace headlight::models {
 

@@ -9,8 +9,8 @@
 #include "models/score_head.h"
 #include "models/text_encoder_check.h"
 #include "models/text_network.h"
-#include "models/text_tokenizer.h"
 #include "models/text_vectors.h"
+#include "models/tokenizers/text_tokenizer.h"
 #include "models/workspace.h"
 
 namespace headlight::models {

@@ -12,7 +12,7 @@
 #include "headlight/parameters.h"
 #include "headlight/tensor.h"
 #include "models/families/family.h"
-#include "models/saved_source.h"
+#include "models/saving/saved_source.h"
 
 namespace headlight::models {
 

@@ -7,7 +7,7 @@
 #include "fuzz/bytes.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/tokenizer.h"
-#include "models/vocabulary.h"
+#include "models/tokenizers/vocabulary.h"
 #include "text/added_tokens.h"
 
 namespace headlight::fuzz {

@@ -9,7 +9,7 @@
 #include "fuzz/memory_file.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/safetensors.h"
-#include "models/safetensors_index.h"
+#include "models/tensor_files/safetensors_index.h"
 #include "support/heap_watch.h"
 
 namespace headlight::fuzz {

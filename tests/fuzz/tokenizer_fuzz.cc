@@ -7,7 +7,7 @@
 
 #include "fuzz/bytes.h"
 #include "headlight/models/tokenizer.h"
-#include "models/vocabulary.h"
+#include "models/tokenizers/vocabulary.h"
 
 namespace headlight::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include "fuzz/bytes.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/tokenizer.h"
-#include "models/vocabulary.h"
+#include "models/tokenizers/vocabulary.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace headlight::fuzz;

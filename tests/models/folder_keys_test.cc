@@ -17,7 +17,7 @@
 #include "models/bert_config.h"
 #include "models/families/family.h"
 #include "models/golden_folder.h"
-#include "models/text_tokenizer_files.h"
+#include "models/tokenizers/text_tokenizer_files.h"
 #include "support/compare.h"
 
 namespace headlight::models::folder_keys_test {

@@ -12,12 +12,12 @@
 #include "files/json_value.h"
 #include "headlight/models/errors.h"
 #include "headlight/models/gguf.h"
-#include "models/gguf_metadata.h"
-#include "models/gguf_tokenizer.h"
-#include "models/gguf_tokenizer_entries.h"
+#include "models/gguf/metadata.h"
+#include "models/gguf/tokenizer.h"
+#include "models/gguf/tokenizer_entries.h"
 #include "models/gguf_writer.h"
 #include "models/reading_memory.h"
-#include "models/text_tokenizer.h"
+#include "models/tokenizers/text_tokenizer.h"
 #include "text/table_limit.h"
 
 namespace headlight::models::gguf_tokenizer_memory_test {

@@ -1,6 +1,4 @@
 // Tokenizers of GGUF files: which merges and parts they have, and what is refused.
-#include "models/gguf_tokenizer.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -13,11 +11,12 @@
 
 #include "files/json_value.h"
 #include "headlight/models/gguf.h"
-#include "models/gguf_metadata.h"
-#include "models/gguf_splittings.h"
+#include "models/gguf/metadata.h"
+#include "models/gguf/splittings.h"
+#include "models/gguf/tokenizer.h"
 #include "models/gguf_writer.h"
 #include "models/scratch_folder.h"
-#include "models/text_tokenizer.h"
+#include "models/tokenizers/text_tokenizer.h"
 #include "support/golden.h"
 #include "text/byte_characters.h"
 #include "text/parts.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "models/npy_reader.h"
 #include "models/scratch_folder.h"
+#include "models/tensor_files/npy_reader.h"
 #include "support/refusal.h"
 
 namespace headlight::models::npy_test {

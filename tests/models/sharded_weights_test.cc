@@ -9,8 +9,8 @@
 
 #include "headlight/models/safetensors.h"
 #include "headlight/models/text_encoder.h"
-#include "models/safetensors_index.h"
 #include "models/scratch_folder.h"
+#include "models/tensor_files/safetensors_index.h"
 #include "models/tiny_bert.h"
 #include "support/compare.h"
 

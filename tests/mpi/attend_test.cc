@@ -14,7 +14,7 @@
 
 #include "headlight/models/npy.h"
 #include "headlight/storage_types.h"
-#include "models/npy_header.h"
+#include "models/tensor_files/npy_header.h"
 #include "support/random.h"
 #include "support/sanitizer.h"
 #include "tools/program.h"

@@ -12,7 +12,7 @@
 
 #include "headlight/models/atomic_file.h"
 #include "headlight/models/errors.h"
-#include "models/npy_header.h"
+#include "models/tensor_files/npy_header.h"
 #include "mpi/call.h"
 #include "mpi/group.h"
 #include "mpi/messages.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headlight/attention.h"
-#include "models/npy_reader.h"
+#include "models/tensor_files/npy_reader.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 

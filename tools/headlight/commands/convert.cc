@@ -6,7 +6,7 @@
 
 #include "headlight/models/text_encoder.h"
 #include "headlight/number_type.h"
-#include "models/load_gguf.h"
+#include "models/gguf/load_gguf.h"
 #include "models/model_folder.h"
 #include "models/sentence_modules.h"
 #include "tools/headlight/commands/commands.h"

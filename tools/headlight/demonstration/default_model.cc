@@ -1,7 +1,7 @@
 #include "tools/headlight/demonstration/default_model.h"
 
 #include "headlight/models/safetensors.h"
-#include "models/load_gguf.h"
+#include "models/gguf/load_gguf.h"
 #include "models/model_folder.h"
 #include "models/sentence_modules.h"
 #include "tools/headlight/support/unknown_keys.h"

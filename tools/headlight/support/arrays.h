@@ -9,7 +9,7 @@
 
 #include "headlight/models/npy.h"
 #include "headlight/tensor.h"
-#include "models/npy_reader.h"
+#include "models/tensor_files/npy_reader.h"
 #include "tools/headlight/support/output.h"
 
 namespace headlight::program {

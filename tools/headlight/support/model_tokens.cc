@@ -9,11 +9,11 @@
 #include "headlight/models/errors.h"
 #include "headlight/models/gguf.h"
 #include "headlight/text/tokenizer.h"
-#include "models/gguf_metadata.h"
-#include "models/gguf_tokenizer.h"
-#include "models/load_gguf.h"
+#include "models/gguf/load_gguf.h"
+#include "models/gguf/metadata.h"
+#include "models/gguf/tokenizer.h"
 #include "models/model_folder.h"
-#include "models/text_tokenizer.h"
+#include "models/tokenizers/text_tokenizer.h"
 #include "tools/headlight/support/process.h"
 
 namespace headlight::program {
