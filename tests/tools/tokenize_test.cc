@@ -94,7 +94,18 @@ TEST_F(Tokenize, SaysWhatIsWrong) {
   expect_error(run({}), {"--text", "--input", "--decode"}, 2);
   expect_error(run({"--text", "a", "--decode", "1"}), {"exactly one"}, 2);
   expect_error(run({"--decode", "1,x"}), {"--decode has 'x'"}, 2);
-  expect_error(run({"--decode", "9"}), {"--decode has 9, expected ids of tokens, 0 to 3"}, 2);
+  for (const char* id : {"9", "-1", "9223372036854775808", "-9223372036854775809"}) {
+    expect_error(run({"--decode", std::string("1,") + id}),
+                 {std::string("--decode has ") + id + ", expected ids of tokens, 0 to 3"}, 2);
+  }
+  const std::string ids = "expected ids with commas between, such as 101,7592,102";
+  for (const std::string list : {"1,,2", ",1", "1,", ","}) {
+    expect_error(run({"--decode", list}), {"--decode is '" + list + "', " + ids + ", none of them empty"}, 2);
+  }
+  expect_error(run({"--decode", ""}), {"--decode is empty, " + ids}, 2);
+  for (const std::string id : {" 2", "+2", "0x2", "2.0"}) {
+    expect_error(run({"--decode", "1," + id}), {"--decode has ", ids}, 2);
+  }
   expect_error(run({"--text", "\xFF"}), {"--text number 1 is not UTF-8"});
   expect_error(run_program({"tokenize", "--model", folder_ / "none", "--text", "b"}), {"none: cannot open"});
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "headlight/models/errors.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/line_stream.h"
@@ -20,7 +19,8 @@ namespace {
 
 struct Arguments {
   ModelArguments source;  // the model, and the texts
-  std::vector<std::string> ids;
+  std::string ids;
+  bool has_ids = false;
 };
 
 // {"ids": […], "tokens": […]}
@@ -34,33 +34,38 @@ std::string as_json(const ModelTokens& model, const std::string& text) {
   return "{\"ids\": [" + numbers + "], \"tokens\": [" + tokens + "]}\n";
 }
 
-std::vector<std::int64_t> parse_ids(const std::vector<std::string>& texts) {
-  std::vector<std::int64_t> ids;
-  for (const std::string& text : texts) {
-    const auto id = parse_number<std::int64_t>(text);
-    if (!id) throw UsageError("--decode has " + models::in_quotes(text) + ", expected ids with commas between");
-    ids.push_back(*id);
+// Each id as it was typed: how many there are, the tokenizer knows.
+std::vector<std::string> parse_ids(const std::string& list) {
+  const std::string expected = "ids with commas between, such as 101,7592,102";
+  std::vector<std::string> ids = parts_of(list, ",");
+  for (const std::string& id : ids) {
+    if (id.empty()) refuse_value("--decode", list, list.empty() ? expected : expected + ", none of them empty");
+    if (!is_whole_number(id)) throw UsageError("--decode has " + value_text(id) + ", expected " + expected);
   }
   return ids;
 }
 
-std::string decoded(const ModelTokens& model, const std::vector<std::int64_t>& ids) {
-  for (const std::int64_t id : ids) {
-    if (model.token(id)) continue;
-    throw UsageError("--decode has " + std::to_string(id) + ", expected ids of tokens, 0 to " +
-                     std::to_string(model.size - 1));
+std::string decoded(const ModelTokens& model, const std::vector<std::string>& texts) {
+  std::vector<std::int64_t> ids;
+  for (const std::string& text : texts) {
+    const auto id = parse_number<std::int64_t>(text);
+    if (!id || !model.token(*id)) {
+      throw UsageError("--decode has " + value_text(text) + ", expected ids of tokens, 0 to " +
+                       std::to_string(model.size - 1));
+    }
+    ids.push_back(*id);
   }
   return model.decode(ids);
 }
 
 void tokenize(const Arguments& arguments) {
   const ModelArguments& source = arguments.source;
-  if ((source.texts.empty() ? 0 : 1) + (source.input.empty() ? 0 : 1) + (arguments.ids.empty() ? 0 : 1) != 1) {
+  if ((source.texts.empty() ? 0 : 1) + (source.input.empty() ? 0 : 1) + (arguments.has_ids ? 1 : 0) != 1) {
     throw UsageError("exactly one of --text, --input and --decode is needed");
   }
-  const std::vector<std::int64_t> ids = parse_ids(arguments.ids);
+  const std::vector<std::string> ids = arguments.has_ids ? parse_ids(arguments.ids) : std::vector<std::string>();
   const ModelTokens model = tokens_of(source);
-  if (!ids.empty()) return print(decoded(model, ids) + "\n");
+  if (arguments.has_ids) return print(decoded(model, ids) + "\n");
   if (is_stream(source.input)) {
     LineStream lines(source.input);
     for (std::vector<std::string> block; block = lines.next(), !block.empty();) {
@@ -92,15 +97,18 @@ void add_tokenize(Command& program) {
       .type_name("FILE")
       .check(file_name())
       .reads();
-  command.add_option("--decode", arguments->ids, "Print the text of token ids, with commas between")
-      .type_name("IDS")
-      .delimiter(',');
+  const Option decode =
+      command.add_option("--decode", arguments->ids, "Print the text of token ids, with commas between")
+          .type_name("IDS");
   command.example(
       "--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.'",
       "The tokens are those that `encode` gives the model, cut at the longest text that it takes; `embed` may put a "
       "prompt in front, and cut earlier. Of a model that headlight does not read, and of a tokenizer.json by "
       "itself, they are those of the tokenizer alone: any of WordPiece, BPE or Unigram will do.");
-  command.callback([arguments] { tokenize(*arguments); });
+  command.callback([arguments, decode] {
+    arguments->has_ids = decode.given();
+    tokenize(*arguments);
+  });
 }
 
 }  // namespace headlight::program

@@ -104,12 +104,12 @@ Validator ends_in(const std::string& ending, const std::string& written) {
   };
 }
 
+std::string value_text(const std::string& text) {
+  return text.empty() ? "empty" : is_number(text) ? text : models::in_quotes(text);
+}
+
 void refuse_value(const std::string& name, const std::string& text, const std::string& expected) {
-  throw UsageError(name + " is " +
-                   (text.empty()      ? "empty"
-                    : is_number(text) ? text
-                                      : models::in_quotes(text)) +
-                   ", expected " + expected);
+  throw UsageError(name + " is " + value_text(text) + ", expected " + expected);
 }
 
 }  // namespace headlight::program

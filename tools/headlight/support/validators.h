@@ -33,7 +33,10 @@ using Validator = std::function<std::string(const std::string& text)>;
 // picture".
 [[nodiscard]] Validator ends_in(const std::string& ending, const std::string& written);
 
-// Throws UsageError: "NAME is TEXT, expected EXPECTED"; a text that is no number stands in quotes.
+// How a message calls it: "empty", a number as it is, any other text in quotes.
+[[nodiscard]] std::string value_text(const std::string& text);
+
+// Throws UsageError: "NAME is TEXT, expected EXPECTED".
 [[noreturn]] void refuse_value(const std::string& name, const std::string& text, const std::string& expected);
 
 }  // namespace headlight::program
