@@ -186,7 +186,9 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
   fails({"--heads", "-1"}, {"--heads is -1, expected numbers"}, 2);
   fails({"--heads", ""}, {"--heads is empty"}, 2);
   fails({"--heads", "0,x"}, {"--heads", "0,x"}, 2);
-  fails({"--heads", "0,"}, {"--heads"}, 2);
+  for (const char* list : {"0,", ",0", "0,,1", "0, 1", "+1"}) {
+    fails({"--heads", list}, {std::string("--heads is '") + list + "', expected numbers from 0 on such as 0,3,7"}, 2);
+  }
   fails({"--layer", "2"}, {"--layer is 2", "0 to 1"}, 2);
   fails({"--layer", "-1"}, {"--layer"}, 2);
   fails({"--top", "0"}, {"--top"}, 2);

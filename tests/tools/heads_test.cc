@@ -316,6 +316,10 @@ TEST_F(Heads, BadInputIsOneLine) {
   for (const char* mask : {"1", "1.", ".1", "a.b", "1.1x", "1.1,x", "", "-1.0", "99999999999999999999.0"}) {
     expect_error(run({"--text", "cat", "--mask", mask}), {"--mask"}, 2);
   }
+  for (const std::string mask : {"0.1,,1.1", "0.1,", ",0.1", "0.1, 1.1", "0.+1"}) {
+    expect_error(run({"--text", "cat", "--mask", mask}),
+                 {"--mask is '" + mask + "', expected heads as LAYER.HEAD, such as 3.2,3.7"}, 2);
+  }
   expect_error(run({"--input", "-"}, {.input = ""}), {"standard input", "empty"});
   expect_error(run({"--input", "-"}, {.input = "\n\n"}), {"standard input", "no words"});
   expect_error(run({"--text", ""}), {"--text", "no words"});

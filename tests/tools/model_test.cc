@@ -56,7 +56,10 @@ TEST_F(ModelCommands, PoolingsAndPrompts) {
   cls.pooling = {models::PoolingMode::cls, models::PoolingMode::mean};
   ASSERT_EQ(embedded({"--pooling", "cls,mean"}).out, (folder_ / "e.npy") + ": [1, 48] float32\n");
   expect_array("e.npy", models::load(folder_ / "model", cls).embed(engine_, std::span(kTexts).first(1)));
-  expect_error(embedded({"--pooling", "cls,median"}), {"--pooling has 'median', expected cls, max, mean"}, 2);
+  for (const std::string names : {"cls,median", "cls,", ",cls", "cls,,mean", "cls, mean"}) {
+    expect_error(embedded({"--pooling", names}), {"--pooling is '" + names + "', expected cls, max, mean"}, 2);
+  }
+  expect_error(embedded({"--pooling", ""}), {"--pooling is empty, expected cls, max, mean"}, 2);
 
   write("model/config_sentence_transformers.json",
         R"({"prompts": {"q": "it it "}, "default_prompt_name": "q", "published_by": "nobody"})");

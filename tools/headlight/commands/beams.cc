@@ -71,12 +71,10 @@ void check(const Arguments& arguments) {
 // "0,3,7"; nothing for what is no list of numbers from 0 on.
 std::optional<std::vector<std::int64_t>> parse_heads(const std::string& list) {
   std::vector<std::int64_t> found;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const auto head = parse_number<std::int64_t>(list.substr(begin, end - begin));
+  for (const std::string& part : parts_of(list, ",")) {
+    const auto head = parse_number<std::int64_t>(part);
     if (!head || *head < 0) return std::nullopt;
     found.push_back(*head);
-    begin = end + 1;
   }
   return found;
 }

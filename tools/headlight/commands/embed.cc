@@ -254,7 +254,8 @@ void add_embed(Command& program) {
       .add_option("--pooling", arguments->model.pooling,
                   "cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or several with commas between, "
                   "in place of what the model's folder says")
-      .type_name("MODES");
+      .type_name("MODES")
+      .check(expected_poolings);
   command
       .add_option("--truncate-dim", arguments->truncate_dim,
                   "Keep the first N numbers of each vector, then normalise it; 0: all (default: what "

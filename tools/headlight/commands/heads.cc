@@ -31,7 +31,7 @@ struct Arguments {
   ModelArguments model;
   std::string json;
   std::string html;
-  std::vector<std::string> mask;
+  std::vector<std::string> mask;  // lists of heads
   bool importance = false;
   std::uint64_t seed = 1;
 };
@@ -45,19 +45,23 @@ std::optional<HeadName> parse_head(const std::string& text) {
   return HeadName{*layer, *head};
 }
 
-// `text` is one element of the list.
-std::string expected_head(const std::string& text) {
-  return parse_head(text) ? "" : "heads as LAYER.HEAD, such as 3.2,3.7" + limit_of_parts(text, ".");
+std::string expected_heads(const std::string& list) {
+  const std::vector<std::string> parts = parts_of(list, ",");
+  const bool are_heads =
+      std::all_of(parts.begin(), parts.end(), [](const std::string& part) { return parse_head(part).has_value(); });
+  return are_heads ? "" : "heads as LAYER.HEAD, such as 3.2,3.7" + limit_of_parts(list, ".,");
 }
 
-std::vector<HeadName> heads_of(const std::vector<std::string>& mask, const NetworkSizes& model) {
+std::vector<HeadName> heads_of(const std::vector<std::string>& lists, const NetworkSizes& model) {
   std::vector<HeadName> names;
-  for (const std::string& text : mask) {
-    names.push_back(*parse_head(text));
-    if (names.back().layer < model.layers && names.back().head < model.heads) continue;
-    refuse_value(
-        "--mask", text,
-        "layers 0 to " + std::to_string(model.layers - 1) + " with heads 0 to " + std::to_string(model.heads - 1));
+  for (const std::string& list : lists) {
+    for (const std::string& text : parts_of(list, ",")) {
+      names.push_back(*parse_head(text));
+      if (names.back().layer < model.layers && names.back().head < model.heads) continue;
+      refuse_value(
+          "--mask", text,
+          "layers 0 to " + std::to_string(model.layers - 1) + " with heads 0 to " + std::to_string(model.heads - 1));
+    }
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -148,8 +152,7 @@ void add_heads(Command& program) {
   command.add_option("--mask", arguments->mask, "Heads to silence, 3.2,3.7: what does the output lose without them?")
       .type_name("LAYER.HEAD,...")
       .one_at_a_time()
-      .delimiter(',')
-      .check(expected_head);
+      .check(expected_heads);
   command.add_flag(
       "--importance", arguments->importance,
       "How much sentence vectors would miss each head, by gradient, in float32: takes some four times as long");

@@ -188,11 +188,6 @@ Option& Option::one_at_a_time() {
   return *this;
 }
 
-Option& Option::delimiter(char between) {
-  option_->delimiter(between);
-  return *this;
-}
-
 Option& Option::hidden() {
   option_->group("");
   return *this;

@@ -36,8 +36,6 @@ class Option {
   Option& writes();
   // A list takes one value each time that the option is given, not all that follow.
   Option& one_at_a_time();
-  // One value with this between its parts fills a list.
-  Option& delimiter(char between);
   // Help does not show it.
   Option& hidden();
   // Whether it was given, even if empty.

@@ -1,7 +1,7 @@
 #include "tools/headlight/support/model_arguments.h"
 
 #include <filesystem>
-#include <sstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/byte_count.h"
 #include "tools/headlight/support/json.h"
+#include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/number_types.h"
 #include "tools/headlight/support/process.h"
 #include "tools/headlight/support/unknown_keys.h"
@@ -79,22 +80,24 @@ void add_precision(Command& command, std::string& precision) {
 
 namespace {
 
-std::vector<models::PoolingMode> pooling_modes(const std::string& names) {
+// Nothing for what is no list of them.
+std::optional<std::vector<models::PoolingMode>> pooling_modes(const std::string& names) {
   std::vector<models::PoolingMode> modes;
-  std::istringstream list(names);
-  for (std::string name; std::getline(list, name, ',');) {
+  for (const std::string& name : parts_of(names, ",")) {
     const auto mode = models::parse_pooling_mode(name);
-    if (!mode) {
-      throw UsageError("--pooling has " + models::in_quotes(name) +
-                       ", expected cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or some of them "
-                       "with commas between");
-    }
+    if (!mode) return std::nullopt;
     modes.push_back(*mode);
   }
   return modes;
 }
 
 }  // namespace
+
+std::string expected_poolings(const std::string& names) {
+  return pooling_modes(names) ? ""
+                              : "cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or some of them with "
+                                "commas between";
+}
 
 void ModelArguments::check() const {
   const int sources = (texts.empty() ? 0 : 1) + (input.empty() ? 0 : 1) + (ids.empty() ? 0 : 1);

@@ -49,6 +49,9 @@ struct ModelArguments {
 // What a picture calls the model of a folder: the last part of its path.
 [[nodiscard]] std::string name_of_model(std::string folder);
 
+// What --pooling should have been; "" where it is.
+[[nodiscard]] std::string expected_poolings(const std::string& names);
+
 // --precision of a command that computes with a model: its value is one that parse_number_type() reads.
 void add_precision(Command& command, std::string& precision);
 
