@@ -181,7 +181,9 @@ TEST_F(BeamsCommand, WhatDoesNotFitIsOneLine) {
     EXPECT_EQ(folder_.names(), before);
   };
   fails({"--from", "street"}, {"--from", "'street'", "a b c d"}, 2);
-  fails({"--to", "a#2"}, {"--to", "'a#2'"}, 2);
+  for (const char* word : {"a#2", "a#1x", "a# 1", "a#+1", "a#", "a#0", "a#-1", "a#9223372036854775808"}) {
+    fails({"--to", word}, {"--to", std::string("'") + word + "'"}, 2);
+  }
   fails({"--heads", "0,3"}, {"--heads is '0,3'", "0 to 2"}, 2);
   fails({"--heads", "-1"}, {"--heads is -1, expected numbers"}, 2);
   fails({"--heads", ""}, {"--heads is empty"}, 2);

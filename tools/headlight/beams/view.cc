@@ -1,5 +1,6 @@
 // Which beams are worth looking at.
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <tuple>
 
@@ -7,6 +8,7 @@
 #include "text/characters.h"
 #include "tools/headlight/beams/beams.h"
 #include "tools/headlight/support/display_text.h"
+#include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/process.h"
 
 namespace headlight::program {
@@ -87,9 +89,9 @@ std::string name_of_word(const Beams& beams, std::int64_t word) {
 }
 
 std::int64_t find_word(const Beams& beams, const std::string& option, const std::string& name) {
-  const auto find = [&](const std::string& text, long number) {
+  const auto find = [&](const std::string& text, std::int64_t number) {
     for (const bool exact : {true, false}) {
-      long left = number;
+      std::int64_t left = number;
       for (std::int64_t at = 0; at < beams.length(); ++at) {
         const std::string& word = beams.words[static_cast<std::size_t>(at)].text;
         if ((exact ? word == text : in_lower_case(word) == in_lower_case(text)) && --left == 0) return at;
@@ -99,7 +101,8 @@ std::int64_t find_word(const Beams& beams, const std::string& option, const std:
   };
   if (const std::int64_t found = find(name, 1); found != kAll) return found;
   if (const std::size_t mark = name.rfind('#'); mark != std::string::npos) {
-    const std::int64_t found = find(name.substr(0, mark), std::strtol(name.c_str() + mark + 1, nullptr, 10));
+    const auto number = parse_number<std::int64_t>(name.substr(mark + 1));
+    const std::int64_t found = number ? find(name.substr(0, mark), *number) : kAll;
     if (found != kAll) return found;
   }
   std::string words;
