@@ -31,7 +31,8 @@ void parse_into(T& value, const std::string& name, const std::string& text) {
     const auto number = parse_number<T>(text);
     if (!number) {
       refuse_value(name, text,
-                   std::is_floating_point_v<T> ? "a finite number"
+                   std::is_same_v<T, float>    ? "a finite number that float32 holds"
+                   : std::is_same_v<T, double> ? "a finite number that float64 holds"
                                                : std::to_string(std::numeric_limits<T>::min()) + " to " +
                                                      std::to_string(std::numeric_limits<T>::max()));
     }
