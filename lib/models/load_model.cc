@@ -108,15 +108,18 @@ struct TokenizerParts {
   std::optional<double> model_max_length;
 };
 
-TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, const SentenceConfig& sentences,
+TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, SentenceConfig& sentences,
                               ModelOptions& options) {
   const std::string_view of_family = config.family != nullptr ? config.family->tokenizer_class : "BertTokenizer";
   const std::int64_t rows = config.encoder.vocabulary;
   if (!has_bert_tokenizer(folder, config.tokenizer_class, of_family)) {
     TextTokenizerFiles files = read_text_tokenizer_files(folder, rows, options.unknown_keys);
-    if (sentences.lower_case && options.unread_pooling.empty()) {
-      options.unread_pooling = printable(folder.path(kSentenceConfigFile)) +
-                               ": do_lower_case is true, expected false beside such a tokenizer.json";
+    if (sentences.lower_case) {
+      const std::string refusal = printable(folder.path(kSentenceConfigFile)) +
+                                  ": do_lower_case is true, expected false beside such a tokenizer.json";
+      for (std::string* const unread : {&sentences.unread_pooling, &sentences.unread_scores}) {
+        if (unread->empty()) *unread = refusal;
+      }
     }
     return {make_text_tokenizer(std::move(files.tokenizer), files.types), files.model_max_length};
   }
@@ -169,24 +172,41 @@ std::unique_ptr<SavedSource> source_of(const ModelFolder& folder, const Config& 
   return source;
 }
 
-std::unique_ptr<ScoreHead> load_head(const ModelFolder& folder, const Config& config, SafetensorsFile& file) {
+struct Folders {
+  const ModelFolder& whole;
+  const ModelFolder& transformer;
+};
+
+std::unique_ptr<ScoreHead> load_head(const Folders& folders, const std::vector<Module>& modules,
+                                     const SentenceConfig& sentences, const Config& config, SafetensorsFile& file) {
   constexpr std::array<std::string_view, 2> kOfBert{"", "bert."};
   const bool bert = config.family == nullptr;
   const std::span<const std::string_view> prefixes = bert ? kOfBert : config.family->prefixes;
-  auto head = read_score_head(folder.json(kConfigFile), bert ? kBertHead : config.family->head, prefixes,
+  auto head = read_score_head(folders.transformer.json(kConfigFile), bert ? kBertHead : config.family->head, prefixes,
                               config.encoder.width, file);
-  return head ? std::make_unique<ScoreHead>(*std::move(head)) : nullptr;
+  if (!head) return nullptr;
+  read_score_options(folders.whole, modules, sentences, *head);
+  return std::make_unique<ScoreHead>(*std::move(head));
+}
+
+// Transformers adds the weights of an adapter to those of the model that this file names.
+void refuse_adapter(const ModelFolder& transformer) {
+  constexpr const char* kAdapter = "adapter_config.json";
+  if (transformer.has(kAdapter)) {
+    throw FileError(transformer.path(kAdapter), "is an adapter's, expected a folder of merged weights without it");
+  }
 }
 
 TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   ModelOptions options;
   const std::vector<Module> modules = read_modules(folder, options.unknown_keys);
   const ModelFolder transformer = transformer_folder(folder, modules);
+  refuse_adapter(transformer);
   const JsonValue document = transformer.json(kConfigFile);
   SafetensorsFile file = transformer.safetensors(kWeightsFile);
   const Config config = read_config(document, file, options);
   options.encoder = config.encoder;
-  const SentenceConfig sentences = read_sentence_config(transformer);
+  SentenceConfig sentences = read_sentence_config(transformer);
   TokenizerParts tokens = read_tokenizer(transformer, config, sentences, options);
   options.max_length = options.encoder.max_positions;
   options.embed_max_length = std::min(
@@ -202,7 +222,8 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   std::unique_ptr<SavedSource> source = source_of(transformer, config, *tokens.tokenizer);
   std::unique_ptr<TextNetwork> network = load_network(transformer, config, file, wanted.precision, *source);
   network->set_source(std::move(source));
-  return {options, std::move(tokens.tokenizer), std::move(network), load_head(transformer, config, file)};
+  return {options, std::move(tokens.tokenizer), std::move(network),
+          load_head({folder, transformer}, modules, sentences, config, file)};
 }
 
 void refuse_file(const std::string& folder) {

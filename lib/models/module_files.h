@@ -35,6 +35,7 @@ void understood(Function f) {
 
 // Of a dense layer, by the name of its class in torch.nn.
 [[nodiscard]] std::optional<VectorLayer::Function> parse_function(std::string_view name) noexcept;
+inline constexpr std::string_view kFunctionNames = "Identity, Sigmoid, Tanh, ReLU, GELU or SiLU of torch.nn.modules";
 
 // All throw FileError for a file that is malformed, NotBuilt for what it may well say. `before` is the width of what
 // goes in. A pooling whose file is not there is the mean; `pooling`, where given, stands in the place of its modes.

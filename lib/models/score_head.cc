@@ -113,11 +113,16 @@ void read_function(const JsonValue& config, ScoreHead& into) {
     return;
   }
   try {
-    place.fail(key,
-               "is " + in_quotes(*name) + ", expected Identity, Sigmoid, Tanh, ReLU, GELU or SiLU of torch.nn.modules");
+    place.fail(key, "is " + in_quotes(*name) + ", expected " + std::string(kFunctionNames));
   } catch (const FileError& error) {
     into.unread = error.what();
   }
+}
+
+// The id that Transformers passes over when it looks for the last token.
+std::int64_t padding_of(const JsonValue& config, const Head& head) {
+  if (!head.pooling_key.empty() || head.pooling != PoolingMode::last_token) return -1;
+  return config.contains("pad_token_id") ? config.integer("pad_token_id").value_or(-1) : head.padding;
 }
 
 struct HeadPooling {
@@ -143,6 +148,7 @@ std::optional<ScoreHead> read_score_head(const JsonValue& config, const Head& he
                                          SafetensorsFile& file) {
   if (head.layers.empty() || !is_classifier(config)) return std::nullopt;
   ScoreHead read;
+  read.padding = padding_of(config, head);
   const HeadPooling pooling = pooling_of(config, head);
   read.pooled.pooling = {pooling.mode};
   std::int64_t before = width;

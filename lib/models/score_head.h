@@ -20,6 +20,8 @@ struct ScoreHead {
   std::vector<VectorLayer> of_tokens{};
   // Width of the network, pooling and layers, as make_vectors() takes them.
   ModelOptions pooled;
+  // Where the last token is pooled: the last one that has another id than this, or the first of all.
+  std::int64_t padding = -1;
   // What is done to each score at last.
   VectorLayer::Function function = VectorLayer::Function::identity;
   std::int64_t labels = 0;

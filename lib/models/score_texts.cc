@@ -60,7 +60,8 @@ void TextEncoder::score(Engine& engine, std::span<const TextPair> pairs, View<fl
                  [&](std::size_t first, const EncoderInput& input, View<const float, 2> hidden) {
                    const View<float, 2> rows = rows_of_batch(out, first, input);
                    hidden = through_layers(engine, head_->of_tokens, hidden, workspace->vectors());
-                   make_vectors(engine, head_->pooled, 0, false, input, hidden, rows, workspace->vectors());
+                   make_vectors(engine, head_->pooled, 0, false, input, hidden, rows, workspace->vectors(),
+                                head_->padding);
                    apply_function(head_->function, rows);
                  });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -117,13 +118,30 @@ void check_arguments(const JsonValue& config) {
   }
 }
 
-void check_modalities(const JsonValue& config) {
+// What the Transformer is for: vectors or scores.
+struct Task {
+  std::string_view name, output, method_output;
+  const char* what;
+};
+constexpr Task kVectors{"feature-extraction", "token_embeddings", "last_hidden_state",
+                        "is not that of hidden states of texts"};
+constexpr Task kScores{"sequence-classification", "scores", "logits", "is not that of scores of texts"};
+
+void check_task(const JsonValue& config, const Task& task) {
+  for (const auto& [key, expected] :
+       {std::pair("transformer_task", task.name), std::pair("module_output_name", task.output)}) {
+    const auto value = config.string(key);
+    if (value && *value != expected)
+      config.fail(key, "is " + in_quotes(*value) + ", expected " + std::string(expected));
+  }
   const auto modalities = config.object("modality_config");
   if (!modalities) return;
   const auto text = modalities->object("text");
-  if (!text || text->string("method") != "forward" || text->string("method_output_name") != "last_hidden_state") {
-    config.fail("modality_config", "is not that of hidden states of texts");
+  if (!text || text->string("method") != "forward" || text->string("method_output_name") != task.method_output) {
+    config.fail("modality_config", task.what);
   }
+  if (const auto message = modalities->find("message"))
+    message->fail("is a chat's, whose template texts would go through, expected nothing");
 }
 
 }  // namespace
@@ -132,10 +150,15 @@ std::vector<Module> read_modules(const ModelFolder& folder, std::vector<std::str
   std::vector<Module> modules;
   if (!folder.has(kModulesFile)) return modules;
   const JsonValue document = folder.json_array(kModulesFile);
+  std::set<std::string> names;
   for (const JsonValue& entry : document.elements()) {
     if (modules.size() == kMostModules) document.fail("has more than " + std::to_string(kMostModules) + " modules");
     if (!entry.is_object()) entry.fail("is " + entry.described() + ", expected an object");
     check_keys(entry, kModulesFile, "[].", unknown);
+    // sentence-transformers keeps the last one of a name alone.
+    if (const auto name = entry.find("name"); name && !names.insert(name->described()).second) {
+      name->fail("is " + name->described() + ", the name of another module");
+    }
     Module& module = modules.emplace_back();
     const auto type = entry.string("type");
     if (!type) entry.fail("type", "is missing");
@@ -175,19 +198,48 @@ SentenceConfig read_sentence_config(const ModelFolder& transformer) {
       config.fail("max_seq_length", "is " + std::to_string(*read.max_seq_length) + ", expected 2 or more");
     }
     read.lower_case = config.boolean("do_lower_case").value_or(false);
-    try {
-      understood([&] {
+    const auto refusal = [&](const Task& task) -> std::string {
+      try {
         std::vector<std::string> unknown;
         check_keys(config, kSentenceConfigFile, "", unknown);
         check_arguments(config);
-        check_modalities(config);
-      });
-    } catch (const NotBuilt& not_built) {
-      read.unread_pooling = not_built.message;
-    }
+        check_task(config, task);
+      } catch (const FileError& error) {
+        return error.what();
+      }
+      return "";
+    };
+    read.unread_pooling = refusal(kVectors);
+    read.unread_scores = refusal(kScores);
     return read;
   }
   return read;
+}
+
+void read_score_options(const ModelFolder& folder, const std::vector<Module>& modules, const SentenceConfig& sentences,
+                        ScoreHead& into) {
+  if (modules.empty() || !folder.has(kPromptsFile)) return;
+  const JsonValue config = folder.json(kPromptsFile);
+  if (config.string("model_type") != "CrossEncoder") return;
+  const auto function = config.string("activation_fn");
+  const std::string prompt = config.string("default_prompt_name").value_or("");
+  try {
+    if (modules.size() > 1) {
+      throw NotBuilt{modules[1].place + " is " + in_quotes(modules[1].type) + ", expected a Transformer alone"};
+    }
+    if (!sentences.unread_scores.empty()) throw NotBuilt{sentences.unread_scores};
+    understood([&] {
+      if (!prompt.empty()) config.fail("default_prompt_name", "is " + in_quotes(prompt) + ", expected none for scores");
+      if (function && !parse_function(*function))
+        config.fail("activation_fn", "is " + in_quotes(*function) + ", expected " + std::string(kFunctionNames));
+    });
+    if (function) {
+      into.function = *parse_function(*function);
+      into.unread.clear();
+    }
+  } catch (const NotBuilt& not_built) {
+    into.unread = not_built.message;
+  }
 }
 
 }  // namespace headlight::models

@@ -7,6 +7,7 @@
 
 #include "headlight/models/text_encoder.h"
 #include "models/model_folder.h"
+#include "models/score_head.h"
 
 namespace headlight::models {
 
@@ -36,7 +37,13 @@ struct SentenceConfig {
   std::optional<std::int64_t> max_seq_length;
   bool lower_case = false;     // before the tokenizer sees the text
   std::string unread_pooling;  // as that of ModelOptions
+  std::string unread_scores;   // as ScoreHead::unread, for a CrossEncoder
 };
 [[nodiscard]] SentenceConfig read_sentence_config(const ModelFolder& transformer);
+
+// What the folder of a CrossEncoder of sentence-transformers 6 says of scores beside config.json: their function, or,
+// where something is not built, into.unread. Throws FileError for files that are malformed.
+void read_score_options(const ModelFolder& folder, const std::vector<Module>& modules, const SentenceConfig& sentences,
+                        ScoreHead& into);
 
 }  // namespace headlight::models

@@ -204,7 +204,8 @@ void VectorScratch::reserve(Engine& engine, const ModelOptions& options, std::in
 }
 
 void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prompt_tokens, bool normalize,
-                  const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch) {
+                  const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch,
+                  std::int64_t padding) {
   if (options.pool_prompt) prompt_tokens = 0;
   const std::int64_t texts = out.extent(0), width = options.encoder.width;
   if (is_mean(options) && prompt_tokens == 0) {
@@ -221,7 +222,8 @@ void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prom
   View<float, 2> vectors = scratch.rows(0, texts, width * static_cast<std::int64_t>(options.pooling.size()));
   for (std::int64_t text = 0; text < texts; ++text) {
     const std::int64_t first = input.offsets[static_cast<std::size_t>(text)];
-    const std::int64_t end = input.offsets[static_cast<std::size_t>(text) + 1];
+    std::int64_t end = input.offsets[static_cast<std::size_t>(text) + 1];
+    while (padding >= 0 && end - 1 > first && input.ids[static_cast<std::size_t>(end) - 1] == padding) --end;
     Rows rows{hidden, first, end, first, input.positions};
     const auto position = [&](std::int64_t token) { return input.positions[static_cast<std::size_t>(token)]; };
     while (rows.counted < end && position(rows.counted) - position(first) < prompt_tokens) ++rows.counted;

@@ -36,9 +36,11 @@ void apply_function(VectorLayer::Function function, View<float, 2> rows) noexcep
 
 // hidden [N, E] of the sequences of `input` → out [n, D], the first D ≤ vector_width(options) numbers of each vector,
 // then normalised. The first prompt_tokens of each sequence are left out, if options.pool_prompt is false. A sequence
-// without tokens that count has a vector of zeros behind the pooling. Throws OutOfMemory.
+// without tokens that count has a vector of zeros behind the pooling. Tokens at the end of a sequence whose id is
+// `padding` do not count, unless they are its first. Throws OutOfMemory.
 void make_vectors(Engine& engine, const ModelOptions& options, std::int64_t prompt_tokens, bool normalize,
-                  const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch);
+                  const EncoderInput& input, View<const float, 2> hidden, View<float, 2> out, VectorScratch& scratch,
+                  std::int64_t padding = -1);
 
 // The rows of out [B, D] that are those of the sequences of a batch, which begin with number `first`.
 [[nodiscard]] inline View<float, 2> rows_of_batch(const View<float, 2>& out, std::size_t first,

@@ -85,6 +85,9 @@ MODELS = {
     "llama": ("LlamaModel", BYTES, at_end(*END), {**LLAMA_LIKE, "hidden_act": "silu", "rope_theta": 900.0, "rms_norm_eps": 1e-5}, None),
     "llama with biases": ("LlamaModel", BYTES, at_end(*END), {
         **LLAMA_LIKE, "hidden_act": "silu", "attention_bias": True, "mlp_bias": True, "rope_parameters": {**LLAMA3, "rope_theta": 400.0}}, None),
+    "llama with both sides": ("LlamaModel", BYTES, at_end(*END), {**LLAMA_LIKE, "hidden_act": "silu", "rope_theta": 900.0, "is_causal": False}, None),
+    "qwen3 with windows on both sides": ("Qwen3Model", BYTES, at_end(*END), {
+        **LLAMA_LIKE, "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1, "rope_theta": 900.0, "is_causal": False}, None),
     "new": ("GteModel", UNIGRAM, {}, {
         **GTE, "position_embedding_type": "rope", "rope_theta": 500.0, "rope_scaling": {"type": "ntk", "factor": NTK}, "pack_qkv": True,
         "layer_norm_type": "layer_norm", "logn_attention_scale": False},

@@ -118,6 +118,33 @@ TEST(FamilyRefusals, TokenizersThatContradictThemselvesAreRefused) {
        {{"pad_token", "<pad>"}},
        "pad_token is '<pad>', expected one of added_tokens"},
       {"qwen3", kFile, {{"truncation_side", "left"}}, "truncation_side is 'left'"},
+      {"qwen3", "added_tokens.json", {{"<|endoftext|>", 420}}, ""},
+      {"qwen3", "added_tokens.json", {{"<|endoftext|>", 7}}, "<|endoftext|> is 7, expected the same in added_tokens"},
+      {"qwen3",
+       "added_tokens.json",
+       {{"city", 421}},
+       "added_tokens.json: city is 421, expected the same in added_tokens"},
+      {"roberta",
+       kFile,
+       {{"tokenizer_class", "RobertaTokenizer"}, {"cls_token", "<|endoftext|>"}, {"sep_token", "<|endoftext|>"}},
+       ""},
+      {"mpnet", kFile, {{"tokenizer_class", "MPNetTokenizer"}}, ""},
+      {"mpnet",
+       kFile,
+       {{"tokenizer_class", "MPNetTokenizer"}, {"cls_token", "[SEP]"}},
+       "cls_token is '[SEP]', expected the token of the post_processor"},
+      {"mpnet",
+       kFile,
+       {{"tokenizer_class", "MPNetTokenizerFast"}, {"do_lower_case", false}},
+       "do_lower_case is false, expected what the normalizer"},
+      {"mpnet",
+       kFile,
+       {{"tokenizer_class", "MPNetTokenizer"}, {"strip_accents", false}},
+       "strip_accents is false, expected what the normalizer"},
+      {"mpnet",
+       kFile,
+       {{"tokenizer_class", "MPNetTokenizer"}, {"tokenize_chinese_chars", false}},
+       "tokenize_chinese_chars is false, expected what the normalizer"},
       {"qwen3", kFile, {{"tokenizer_class", "TikTokenTokenizer"}}, "tokenizer_class is 'TikTokenTokenizer'"},
       {"qwen3", "sentence_bert_config.json", {{"max_seq_length", 2}}, ""},
       {"roberta", kFile, {{"model_max_length", 30}, {"tokenizer_class", "RobertaTokenizerFast"}}, ""},
@@ -135,6 +162,56 @@ TEST(FamilyRefusals, TokenizersThatContradictThemselvesAreRefused) {
   const std::string folder = golden_family("modernbert").write(scratch.path("family"));
   std::filesystem::remove(folder + "/tokenizer.json");
   EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), "tokenizer.json"));
+}
+
+// What tokenizer.json says where tokenizer_config.json is silent.
+TEST(FamilyRefusals, TokenizersThatSayOtherThanTheirClassAreRefused) {
+  const ScratchFolder scratch;
+  const char* const kFile = "tokenizer_config.json";
+  const auto changed = [&](const char* family, const char* tokenizer_class, const json& changes) {
+    std::string folder = golden_family(family).write(scratch.path("family"));
+    json tokenizer = golden_family(family).tokenizer_json();
+    tokenizer.merge_patch(changes);
+    scratch.write("family/tokenizer.json", tokenizer.dump());
+    scratch.write(std::string("family/") + kFile, json{{"tokenizer_class", tokenizer_class}}.dump());
+    return folder;
+  };
+  const auto refusal = [&](const char* family, const char* tokenizer_class, const json& changes) {
+    const std::string folder = changed(family, tokenizer_class, changes);
+    return file_error([&] { static_cast<void>(load(folder)); });
+  };
+  const json spaced{{"pre_tokenizer", {{"add_prefix_space", true}}}};
+  EXPECT_TRUE(contains(refusal("roberta", "RobertaTokenizer", spaced), "add_prefix_space is missing, expected what"));
+  EXPECT_NO_THROW(static_cast<void>(load(changed("roberta", "TokenizersBackend", spaced))));
+  EXPECT_TRUE(contains(refusal("qwen3", "Qwen2Tokenizer", {{"truncation", {{"direction", "Left"}}}}),
+                       "tokenizer.json: truncation.direction is 'Left', expected Right"));
+  EXPECT_TRUE(contains(refusal("mpnet", "MPNetTokenizer", {{"normalizer", {{"lowercase", false}}}}),
+                       "do_lower_case is missing, that is true, expected what the normalizer"));
+}
+
+// What some versions of Transformers take for another key, and what two keys say.
+TEST(FamilyRefusals, KeysThatContradictOthersAreRefused) {
+  const ScratchFolder scratch;
+  struct Case {
+    const char* family;
+    json change;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"modernbert", {{"sliding_window", 4}}, "config.json: sliding_window is 4, expected nothing"},
+      {"modernbert", {{"rope_theta", 900}}, "config.json: rope_theta is 900, expected nothing"},
+      {"gemma3_text", {{"is_causal", false}}, "config.json: is_causal is false, expected true"},
+      {"eurobert", {{"is_causal", true}}, "config.json: is_causal is true, expected false"},
+      {"llama", {{"per_layer_config", {{"1", {{"hidden_act", "relu"}}}}}}, "config.json: per_layer_config is"},
+      {"llama", {{"transformers_weights", "a.safetensors"}}, "config.json: transformers_weights is 'a.safetensors'"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.change);
+    json config = golden_family(one.family).described.at("config");
+    config.merge_patch(one.change);
+    const std::string folder = golden_family(one.family).write(scratch.path("family"), config);
+    EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), one.says));
+  }
 }
 
 TEST(FamilyRefusals, AHoleInAMaskIsRefusedWhereThereAreWindows) {

@@ -97,6 +97,81 @@ TEST(FamilyScores, GoThroughTheFunctionThatIsNamed) {
   EXPECT_TRUE(contains(refusal({{"architectures", {"RobertaModel"}}}), "no head for classification"));
 }
 
+// As sentence-transformers 6 saves one.
+TEST(FamilyScores, FollowTheFilesOfACrossEncoder) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const GoldenFamily& family = classifier("roberta");
+  const std::vector<TextPair> pair{{"a city", "New York"}};
+  const char* const kIdentity = "torch.nn.modules.linear.Identity";
+  const json transformer{{"path", ""}, {"type", "sentence_transformers.base.modules.transformer.Transformer"}};
+  const json pooling{{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}};
+  const json task{{"transformer_task", "sequence-classification"},
+                  {"modality_config", {{"text", {{"method", "forward"}, {"method_output_name", "logits"}}}}},
+                  {"module_output_name", "scores"}};
+  const auto score = [&](const json& options, const json& sentences = json::object(), const json& modules = {}) {
+    const std::string folder = family.write(scratch.path("family"));
+    const json kept{{"model_type", "CrossEncoder"}, {"default_prompt_name", nullptr}, {"prompts", json::object()}};
+    json all = kept, of_task = task;
+    all.update(options);
+    of_task.update(sentences);
+    scratch.write("family/config_sentence_transformers.json", all.dump());
+    scratch.write("family/sentence_bert_config.json", of_task.dump());
+    scratch.write("family/modules.json", modules.is_null() ? json::array({transformer}).dump() : modules.dump());
+    return load(folder).score(engine, pair)(0, 0);
+  };
+  const float logistic = load(family.write(scratch.path("family"))).score(engine, pair)(0, 0);
+  EXPECT_EQ(score(json::object()), logistic);
+  const float plain = score({{"activation_fn", kIdentity}});
+  EXPECT_NEAR(logistic, 1 / (1 + std::exp(-plain)), 1e-6);
+  // The folder of vectors that is scored nevertheless: its files say nothing of that.
+  EXPECT_EQ(score({{"model_type", "SentenceTransformer"}, {"activation_fn", kIdentity}}), logistic);
+  const auto refusal = [&](const auto&... files) {
+    try {
+      static_cast<void>(score(files...));
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const json none = json::object(), message{{"method", "forward"}};
+  EXPECT_TRUE(contains(refusal(json{{"activation_fn", "mine.Snake"}}),
+                       "config_sentence_transformers.json: activation_fn is 'mine.Snake', expected Identity"));
+  EXPECT_TRUE(contains(refusal(json{{"default_prompt_name", "query"}, {"prompts", {{"query", "q: "}}}}),
+                       "config_sentence_transformers.json: default_prompt_name is 'query', expected none"));
+  EXPECT_TRUE(contains(refusal(none, json{{"transformer_task", "text-generation"}}),
+                       "sentence_bert_config.json: transformer_task is 'text-generation'"));
+  EXPECT_TRUE(contains(refusal(none, json{{"processing_kwargs", {{"text", {{"max_length", 4}}}}}}),
+                       "sentence_bert_config.json: processing_kwargs is"));
+  EXPECT_TRUE(contains(refusal(none, json{{"do_lower_case", true}}), "do_lower_case is true, expected false"));
+  json modalities = task;
+  modalities["modality_config"]["message"] = message;
+  EXPECT_TRUE(contains(refusal(none, modalities), "modality_config.message is a chat's"));
+  EXPECT_TRUE(contains(refusal(none, none, json::array({transformer, pooling})),
+                       "modules.json: [1].type is 'Pooling', expected a Transformer alone"));
+}
+
+// The last token that is not padding, which the end of a text may be.
+TEST(FamilyScores, OfTheLastTokenPassOverPadding) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const GoldenFamily& family = classifier("qwen3");
+  const auto score = [&](const json& padding, const std::string& second) {
+    json config = family.described.at("config");
+    config["pad_token_id"] = padding;
+    const std::vector<TextPair> pair{{"", second}};
+    return load(family.write(scratch.path("family"), config)).score(engine, pair)(0, 0);
+  };
+  const std::string end = "<|endoftext|>";
+  // The id of the token that the tokenizer puts behind a text. One token, two of them, and three.
+  const json id = 420;
+  EXPECT_NE(score(nullptr, "city"), score(id, "city"));
+  EXPECT_EQ(score(id, "city"), score(id, "city" + end));
+  EXPECT_NE(score(nullptr, "city"), score(nullptr, "city" + end));
+  EXPECT_EQ(score(7, "city"), score(nullptr, "city"));
+  EXPECT_EQ(score(id, ""), score(id, end));  // of nothing else the first
+}
+
 TEST(FamilyScores, ArePooledAsEitherKeySays) {
   const ScratchFolder scratch;
   Engine engine({.threads = 1});

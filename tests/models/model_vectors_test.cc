@@ -153,6 +153,13 @@ TEST(ModelVectors, WhatVectorsAskForIsRefusedWhereVectorsAre) {
       {"plain", "sentence_bert_config.json",
        R"({"modality_config": {"text": {"method": "forward", "method_output_name": "logits"}}})",
        "modality_config is not that of hidden states"},
+      {"plain", "sentence_bert_config.json",
+       R"({"modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}, "message": {}}})",
+       "sentence_bert_config.json: modality_config.message is a chat's"},
+      {"plain", "sentence_bert_config.json", R"({"transformer_task": "sequence-classification"})",
+       "transformer_task is 'sequence-classification', expected feature-extraction"},
+      {"plain", "sentence_bert_config.json", R"({"module_output_name": "scores"})",
+       "module_output_name is 'scores', expected token_embeddings"},
       {"plain", "sentence_roberta_config.json", R"({"transformer_task": "fill-mask"})",
        "sentence_roberta_config.json: transformer_task is 'fill-mask'"},
   };
@@ -178,6 +185,9 @@ TEST(ModelVectors, FilesOfModulesThatAreMalformedAreNoModel) {
       {"plain", "modules.json", R"([{"type": "x", "path": "../elsewhere"}])",
        "path is '../elsewhere', expected a folder within the model's"},
       {"plain", "modules.json", R"([{"type": "x", "path": "/etc"}])", "path is '/etc'"},
+      {"plain", "modules.json",
+       R"([{"type": "x", "path": "", "name": "0"}, {"type": "y", "path": "1_Y", "name": "0"}])",
+       "modules.json: [1].name is '0', the name of another module"},
       {"plain", "1_Pooling/config.json", R"({"pooling_mode": 7})", "pooling_mode is 7, expected the name of a pooling"},
       {"plain", "1_Pooling/config.json", R"({"pooling_mode": []})", "pooling_mode is empty"},
       {"dense ReLU", "2_Dense/config.json", R"({"in_features": 23})",
@@ -202,6 +212,13 @@ TEST(ModelVectors, FilesOfModulesThatAreMalformedAreNoModel) {
   std::filesystem::remove(path + "/modules.json");
   EXPECT_TRUE(contains(load(path).options().unread_pooling,
                        "2_Dense/config.json: a layer behind the pooling, expected a modules.json"));
+}
+
+// Which Transformers would add to the model that the file names.
+TEST(ModelVectors, AnAdapterIsRefused) {
+  const ScratchFolder scratch;
+  const std::string path = changed(scratch, {"plain", "adapter_config.json", R"({"peft_type": "LORA"})", ""});
+  EXPECT_TRUE(contains(file_error([&] { (void)load(path); }), "adapter_config.json: is an adapter's"));
 }
 
 TEST(ModelVectors, PoolingMayBeChosen) {

@@ -58,6 +58,7 @@ struct Head {
   std::span<const HeadLayer> layers{};
   bool late = false;                     // and "bos" is "cls", and no name is "late"
   std::string_view older_pooling_key{};  // where config.json does not have pooling_key
+  std::int64_t padding = -1;             // of a last token, where config.json has no pad_token_id
 };
 
 struct Family {

@@ -45,6 +45,7 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "attention_bias", Treatment::read, "", ""},
     {"config.json", "query_pre_attn_scalar", Treatment::read, "", "scores are divided by its root; 256 where it is missing"},
     {"config.json", "use_bidirectional_attention", Treatment::read, "", "false: a token sees those before it alone"},
+    {"config.json", "is_causal", Treatment::refused, "true", "use_bidirectional_attention says so"},
     {"config.json", "sliding_window", Treatment::read, "", "with use_bidirectional_attention half of it on each side"},
     {"config.json", "layer_types", Treatment::read, "", "`full_attention` or `sliding_attention` for each layer"},
     {"config.json", "sliding_window_pattern", Treatment::read, "", "where layer_types is missing; 6 where it is missing too"},
@@ -53,6 +54,7 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "rope_scaling", Treatment::read, "", "of full_attention, in place of rope_parameters"},
     {"config.json", "rope_theta", Treatment::read, "", "of full_attention where rope_parameters does not say; 1000000 where it is missing too"},
     {"config.json", "rope_local_base_freq", Treatment::read, "", "the same of sliding_attention; 10000"},
+    {"config.json", "pad_token_id", Treatment::read, "", "of scores: they are those of the last token that is another; 0 where it is missing"},
     {"config.json", "partial_rotary_factor", Treatment::refused, "1|1.000000", ""},
     {"config.json", "attn_logit_softcapping", Treatment::refused, "", ""},
     {"config.json", "final_logit_softcapping", Treatment::no_effect, "", "of generation"},
@@ -104,6 +106,6 @@ constinit const Family kGemma3Text{"gemma3_text",
                                    kComputed,
                                    kKeys,
                                    "PreTrainedTokenizerFast",
-                                   {.pooling = PoolingMode::last_token, .layers = kHead}};
+                                   {.pooling = PoolingMode::last_token, .layers = kHead, .padding = 0}};
 
 }  // namespace headlight::models

@@ -23,9 +23,11 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "rms_norm_eps", Treatment::read, "", "1e-6 where it is missing"},
     {"config.json", "attention_bias", Treatment::read, "", ""},
     {"config.json", "mlp_bias", Treatment::read, "", ""},
+    {"config.json", "is_causal", Treatment::read, "", "false: a token sees those after it, too"},
     {"config.json", "rope_parameters", Treatment::read, "", ""},
     {"config.json", "rope_scaling", Treatment::read, "", "in place of rope_parameters"},
     {"config.json", "rope_theta", Treatment::read, "", "where rope_parameters does not say; 10000 where it is missing too"},
+    {"config.json", "pad_token_id", Treatment::read, "", "of scores: they are those of the last token that is another"},
     {"config.json", "partial_rotary_factor", Treatment::refused, "1|1.000000", ""},
     {"config.json", "pretraining_tp", Treatment::no_effect, "", "how products were split"},
 };
@@ -39,8 +41,9 @@ FamilyConfig read(const JsonValue& config) {
   const std::int64_t head_dim = head_sizes(config, read.network.width).head_dim;
   const RotarySpec rotary = read_rope(config, {.head_dim = head_dim, .longest = read.longest});
   const bool bias = flag(config, "mlp_bias");
+  const bool causal = flag(config, "is_causal", true);
   for (BlockSpec& block : read.network.blocks) {
-    block.attention.causal = true;
+    block.attention.causal = causal;
     block.attention.rotary = rotary;
     block.feed_forward.input_bias = block.feed_forward.output_bias = bias;
   }

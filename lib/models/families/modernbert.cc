@@ -41,6 +41,8 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "rope_scaling", Treatment::read, "", "in place of rope_parameters, of all layers"},
     {"config.json", "global_rope_theta", Treatment::read, "", "where rope_parameters does not say; 160000 where it is missing too"},
     {"config.json", "local_rope_theta", Treatment::read, "", "the same of windows; 10000"},
+    {"config.json", "rope_theta", Treatment::refused, "", "some versions of Transformers take it for global_rope_theta"},
+    {"config.json", "sliding_window", Treatment::refused, "", "some versions take it for half of local_attention"},
     {"config.json", "partial_rotary_factor", Treatment::refused, "1|1.000000", ""},
     {"config.json", "head_dim", Treatment::refused, "", ""},
     {"config.json", "num_key_value_heads", Treatment::refused, "", ""},
