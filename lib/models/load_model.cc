@@ -21,6 +21,7 @@
 #include "models/gguf/load_gguf.h"
 #include "models/gguf/split.h"
 #include "models/load_network.h"
+#include "models/load_tokenizer.h"
 #include "models/model_folder.h"
 #include "models/saving/saved_config.h"
 #include "models/saving/saved_source.h"
@@ -52,16 +53,17 @@ std::string known_families() {
 }
 
 // A block takes memory before anybody looks for its weights, and a file few bytes to ask for many. `keys`: spellings of
-// the one that says how many there are, of which the first that is there counts.
+// the one that says how many there are, of which the first that is there counts. `weights`: null where none are read.
 void expect_tensors_of_blocks(const JsonValue& document, std::span<const std::string_view> keys,
-                              const SafetensorsFile& weights) {
+                              const SafetensorsFile* weights) {
+  if (weights == nullptr) return;
   for (const std::string_view key : keys) {
     const auto value = document.find(key);
     if (!value) continue;
-    const std::int64_t blocks = value->as_integer().value_or(0), tensors = std::ssize(weights.tensors());
+    const std::int64_t blocks = value->as_integer().value_or(0), tensors = std::ssize(weights->tensors());
     if (blocks <= tensors) return;
     document.fail(key, "is " + std::to_string(blocks) + ", expected at most as many as there are tensors in " +
-                           printable(weights.path()) + ", " + std::to_string(tensors));
+                           printable(weights->path()) + ", " + std::to_string(tensors));
   }
 }
 
@@ -76,7 +78,7 @@ std::vector<std::string_view> keys_of_blocks(const Family* family) {
   return found;
 }
 
-Config read_config(const JsonValue& document, const SafetensorsFile& weights, ModelOptions& options) {
+Config read_config(const JsonValue& document, const SafetensorsFile* weights, ModelOptions& options) {
   options.model_type = document.string("model_type").value_or("bert");  // the oldest files do not say
   Config config;
   config.text = config_text(document);
@@ -197,6 +199,34 @@ void refuse_adapter(const ModelFolder& transformer) {
   }
 }
 
+// What says how texts become tokens.
+struct TextParts {
+  Config config;
+  SentenceConfig sentences;
+  std::unique_ptr<TextTokenizer> tokenizer;
+};
+
+// And `options` of the network's sizes and the longest texts. `weights`: null where none are read.
+TextParts read_text_parts(const ModelFolder& transformer, const JsonValue& document, const SafetensorsFile* weights,
+                          ModelOptions& options) {
+  TextParts parts;
+  parts.config = read_config(document, weights, options);
+  options.encoder = parts.config.encoder;
+  parts.sentences = read_sentence_config(transformer);
+  TokenizerParts tokens = read_tokenizer(transformer, parts.config, parts.sentences, options);
+  options.max_length = options.encoder.max_positions;
+  options.embed_max_length = std::min(
+      options.max_length,
+      parts.sentences.max_seq_length.value_or(longest_text(transformer, tokens.model_max_length, options.max_length)));
+  if (const std::int64_t around = tokens.tokenizer->tokens_around(false); around > options.embed_max_length) {
+    throw FileError(transformer.path(kTokenizerFile), "puts " + std::to_string(around) +
+                                                          " tokens around a text, expected at most the longest text, " +
+                                                          std::to_string(options.embed_max_length));
+  }
+  parts.tokenizer = std::move(tokens.tokenizer);
+  return parts;
+}
+
 TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   ModelOptions options;
   const std::vector<Module> modules = read_modules(folder, options.unknown_keys);
@@ -204,26 +234,14 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   refuse_adapter(transformer);
   const JsonValue document = transformer.json(kConfigFile);
   SafetensorsFile file = transformer.safetensors(kWeightsFile);
-  const Config config = read_config(document, file, options);
-  options.encoder = config.encoder;
-  SentenceConfig sentences = read_sentence_config(transformer);
-  TokenizerParts tokens = read_tokenizer(transformer, config, sentences, options);
-  options.max_length = options.encoder.max_positions;
-  options.embed_max_length = std::min(
-      options.max_length,
-      sentences.max_seq_length.value_or(longest_text(transformer, tokens.model_max_length, options.max_length)));
-  if (const std::int64_t around = tokens.tokenizer->tokens_around(false); around > options.embed_max_length) {
-    throw FileError(transformer.path(kTokenizerFile), "puts " + std::to_string(around) +
-                                                          " tokens around a text, expected at most the longest text, " +
-                                                          std::to_string(options.embed_max_length));
-  }
+  TextParts parts = read_text_parts(transformer, document, &file, options);
   read_vectors(folder, modules, wanted.pooling, options);
-  if (options.unread_pooling.empty()) options.unread_pooling = sentences.unread_pooling;
-  std::unique_ptr<SavedSource> source = source_of(transformer, config, *tokens.tokenizer);
-  std::unique_ptr<TextNetwork> network = load_network(transformer, config, file, wanted.precision, *source);
+  if (options.unread_pooling.empty()) options.unread_pooling = parts.sentences.unread_pooling;
+  std::unique_ptr<SavedSource> source = source_of(transformer, parts.config, *parts.tokenizer);
+  std::unique_ptr<TextNetwork> network = load_network(transformer, parts.config, file, wanted.precision, *source);
   network->set_source(std::move(source));
-  return {options, std::move(tokens.tokenizer), std::move(network),
-          load_head({folder, transformer}, modules, sentences, config, file)};
+  return {options, std::move(parts.tokenizer), std::move(network),
+          load_head({folder, transformer}, modules, parts.sentences, parts.config, file)};
 }
 
 void refuse_file(const std::string& folder) {
@@ -247,6 +265,16 @@ std::string gguf_among(std::span<const FileInMemory> files) {
 }
 
 }  // namespace
+
+LoadedTokenizer load_tokenizer(const std::string& path) {
+  if (const auto file = gguf_path(path)) return load_gguf_tokenizer(GgufFile::whole(*file));
+  refuse_file(path);
+  const ModelFolder folder(path);
+  ModelOptions options;
+  const ModelFolder transformer = transformer_folder(folder, read_modules(folder, options.unknown_keys));
+  TextParts parts = read_text_parts(transformer, transformer.json(kConfigFile), nullptr, options);
+  return {std::move(parts.tokenizer), options.max_length, std::move(options.unknown_keys)};
+}
 
 TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
   if (const auto file = gguf_path(folder)) return load_gguf(GgufFile::whole(*file), options);

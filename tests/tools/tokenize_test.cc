@@ -55,6 +55,24 @@ TEST_F(ModelCommands, TokensAreThoseOfTheModel) {
   expect_error(run("tokenize", {"--decode", "9"}), {"--decode has 9, expected ids of tokens, 0 to 8"}, 2);
 }
 
+TEST_F(ModelCommands, TokensNeedNoWeights) {
+  const std::string text = "Hello world, hello it. Hello world hello world hello world hello world";
+  const auto expect_tokens = [&] {
+    const Finished finished = run("tokenize", {"--text", text});
+    EXPECT_EQ(finished.out, line_of(model_, text)) << "cut at the longest text";
+    EXPECT_EQ(finished.error, "");
+    EXPECT_EQ(run("tokenize", {"--decode", "4,5"}).out, "hello world\n");
+  };
+  write("model/model.safetensors", "damaged");
+  expect_tokens();
+  std::filesystem::remove(folder_ / "model/model.safetensors");
+  expect_tokens();
+  write("model/config.json", replaced(read("model/config.json"), "{", "{\"published_by\": \"nobody\","));
+  EXPECT_EQ(run("tokenize", {"--text", "it"}).error,
+            "headlight: warning: keys that are not known here are passed over: " + (folder_ / "model/config.json") +
+                ": published_by\n");
+}
+
 TEST(TokenizeGguf, TokensAreThoseOfTheModel) {
   const std::string path = HEADLIGHT_SOURCE "/tests/golden/gguf_qwen3.gguf", text = "a city, the city";
   const models::TextEncoder model = models::load(path);
@@ -62,15 +80,24 @@ TEST(TokenizeGguf, TokensAreThoseOfTheModel) {
   EXPECT_EQ(finished.out, line_of(model, text));
   EXPECT_EQ(finished.error, "");
 
-  // Of a model that is not read, too.
   const ScratchFolder folder;
-  std::string bytes = (std::ostringstream() << std::ifstream(path, std::ios::binary).rdbuf()).str();
+  const std::string bytes = (std::ostringstream() << std::ifstream(path, std::ios::binary).rdbuf()).str();
+  const auto with = [&](std::size_t at, const std::string& written) {
+    std::ofstream(folder / "other.gguf", std::ios::binary) << std::string(bytes).replace(at, written.size(), written);
+    return run_program({"tokenize", "--model", folder / "other.gguf", "--text", text});
+  };
+  // No weights are needed.
+  const std::size_t weight = bytes.find("blk.0.attn_q.weight");
+  ASSERT_NE(weight, std::string::npos);
+  const Finished without = with(weight, "blk.0.attn_x.weight");
+  EXPECT_EQ(without.out, finished.out);
+  EXPECT_EQ(without.error, "");
+
+  // Of a model that is not read, too.
   const std::string name = "general.architecture";
   const std::size_t at = bytes.find("qwen3", bytes.find(name));
   ASSERT_LT(at, bytes.find(name) + name.size() + 16);
-  bytes.replace(at, 5, "qwen9");
-  std::ofstream(folder / "other.gguf", std::ios::binary) << bytes;
-  const Finished other = run_program({"tokenize", "--model", folder / "other.gguf", "--text", text});
+  const Finished other = with(at, "qwen9");
   EXPECT_EQ(other.out, finished.out);
   EXPECT_NE(other.error.find("warning: tokens are those of the tokenizer alone, for the model is not read: "),
             std::string::npos)
@@ -85,7 +112,8 @@ TEST_F(Tokenize, TakesTheTokenizerOfAModelThatIsNotRead) {
   EXPECT_NE(finished.error.find("warning: tokens are those of the tokenizer alone"), std::string::npos)
       << finished.error;
   std::filesystem::remove(folder_ / "tokenizer.json");
-  expect_error(run_program({"tokenize", "--model", folder_ / "", "--text", "b"}), {"model.safetensors: cannot open"});
+  expect_error(run_program({"tokenize", "--model", folder_ / "", "--text", "b"}),
+               {"config.json: model_type is 'mistral'"});
 }
 
 TEST_F(Tokenize, DecodesIds) { EXPECT_EQ(run({"--decode", "2,0,1"}).out, "abab\n"); }

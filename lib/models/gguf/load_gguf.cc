@@ -89,7 +89,25 @@ std::unique_ptr<SavedSource> source_of(const GgufNetwork& network, const ScoreHe
   return source;
 }
 
+std::unique_ptr<TextTokenizer> read_tokenizer(const GgufMetadata& metadata, const EncoderOptions& sizes,
+                                              std::size_t held) {
+  std::unique_ptr<TextTokenizer> tokenizer = read_gguf_tokenizer(metadata, sizes.vocabulary, held);
+  if (const std::int64_t around = tokenizer->tokens_around(false); around > sizes.max_positions) {
+    metadata.fail("context_length", "is less than the tokens around a text, " + std::to_string(around));
+  }
+  return tokenizer;
+}
+
 }  // namespace
+
+LoadedTokenizer load_gguf_tokenizer(GgufFile file) {
+  const GgufMetadata metadata(file);
+  ModelOptions options;
+  options.encoder = sizes_of(read_gguf_network(metadata, file).config);
+  read_gguf_pooling(metadata, options);
+  std::unique_ptr<TextTokenizer> tokenizer = read_tokenizer(metadata, options.encoder, 0);
+  return {std::move(tokenizer), options.encoder.max_positions, metadata.unread()};
+}
 
 TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool lasts) {
   const auto shared = std::make_shared<GgufFile>(std::move(opened));
@@ -99,16 +117,14 @@ TextEncoder load_gguf(GgufFile opened, const LoadModelOptions& wanted, bool last
   ModelOptions options;
   options.model_type = network.model_type;
   options.encoder = sizes_of(network.config);
-  read_gguf_vectors(metadata, file, options);
+  read_gguf_pooling(metadata, options);
+  read_gguf_vector_layers(file, options);
   if (wanted.pooling) {
     options.pooling = *wanted.pooling;
     options.unread_pooling.clear();
   }
   const std::size_t kept = lasts ? 0 : gguf_tokenizer_bytes(file);
-  std::unique_ptr<TextTokenizer> tokenizer = read_gguf_tokenizer(metadata, options.encoder.vocabulary, kept);
-  if (const std::int64_t around = tokenizer->tokens_around(false); around > options.encoder.max_positions) {
-    metadata.fail("context_length", "is less than the tokens around a text, " + std::to_string(around));
-  }
+  std::unique_ptr<TextTokenizer> tokenizer = read_tokenizer(metadata, options.encoder, kept);
   options.max_length = options.embed_max_length = options.encoder.max_positions;
   std::unique_ptr<ScoreHead> head = read_gguf_head(metadata, file, options.encoder.width);
   options.unknown_keys = metadata.unread();

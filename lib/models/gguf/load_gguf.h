@@ -6,6 +6,7 @@
 
 #include "headlight/models/gguf.h"
 #include "headlight/models/text_encoder.h"
+#include "models/load_tokenizer.h"
 
 namespace headlight::models {
 
@@ -15,5 +16,7 @@ namespace headlight::models {
 
 // `lasts`: whether its bytes are there as long as it is; else for the call alone.
 [[nodiscard]] TextEncoder load_gguf(GgufFile file, const LoadModelOptions& wanted, bool lasts = true);
+// As load_tokenizer().
+[[nodiscard]] LoadedTokenizer load_gguf_tokenizer(GgufFile file);
 
 }  // namespace headlight::models

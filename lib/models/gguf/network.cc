@@ -340,20 +340,25 @@ Weights find_gguf_weights(GgufFile& file, const GgufNetwork& network, std::span<
   return find_family_weights(file, family, parameters).weights;
 }
 
-void read_gguf_vectors(const GgufMetadata& metadata, GgufFile& file, ModelOptions& into) {
+void read_gguf_pooling(const GgufMetadata& metadata, ModelOptions& into) {
   constexpr std::string_view kPooling = "pooling_type";
   constexpr std::array kModes{PoolingMode::mean, PoolingMode::cls, PoolingMode::last_token};
+  for (const char* const key : {"dense_2_feat_in", "dense_2_feat_out", "dense_3_feat_in", "dense_3_feat_out"}) {
+    metadata.pass_over(key);  // which tensors say as well
+  }
   const std::int64_t type = metadata.size(kPooling, 0, 0);
   if (type >= 1 && type <= static_cast<std::int64_t>(kModes.size())) {
     into.pooling = {kModes[static_cast<std::size_t>(type - 1)]};
   } else if (type != 0) {
-    into.unread_pooling = printable(file.path()) + ": " + printable(metadata.architecture()) + ".pooling_type is " +
-                          std::to_string(type) + ", expected 0 to 3: none, mean, the first token, the last";
+    into.unread_pooling = printable(metadata.file().path()) + ": " + printable(metadata.architecture()) +
+                          ".pooling_type is " + std::to_string(type) +
+                          ", expected 0 to 3: none, mean, the first token, the last";
   }
+}
+
+void read_gguf_vector_layers(GgufFile& file, ModelOptions& into) {
   std::int64_t before = into.encoder.width;
-  for (const std::string name : {"dense_2", "dense_3"}) {
-    for (const char* const end : {"_feat_in", "_feat_out"}) metadata.pass_over(name + end);
-    const std::string weight = name + ".weight";
+  for (const std::string weight : {"dense_2.weight", "dense_3.weight"}) {
     if (file.find(weight) == nullptr) continue;
     const WeightView view = file.float32(weight);
     if (view.shape.size() != 2 || view.shape[0] < 1 || view.shape[1] != before) {

@@ -36,7 +36,8 @@ struct GgufNetwork {
 [[nodiscard]] Weights find_gguf_weights(GgufFile& file, const GgufNetwork& network,
                                         std::span<const ParameterShape> parameters);
 
-// The pooling and the layers behind it, into options whose encoder has its sizes.
-void read_gguf_vectors(const GgufMetadata& metadata, GgufFile& file, ModelOptions& into);
+// The pooling, and the layers behind it into options whose encoder has its sizes.
+void read_gguf_pooling(const GgufMetadata& metadata, ModelOptions& into);
+void read_gguf_vector_layers(GgufFile& file, ModelOptions& into);
 
 }  // namespace headlight::models

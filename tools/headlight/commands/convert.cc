@@ -53,7 +53,7 @@ double weight_bytes(const std::string& path) {
 
 void convert(const Arguments& arguments) {
   const models::TextEncoder model = models::load(arguments.model);
-  warn_of_unknown_keys(model);
+  warn_of_unknown_keys(model.options().unknown_keys);
   if (!arguments.overwrite) check_no_model(arguments.out);
   const double before = weight_bytes(arguments.model);
   const NumberType type = *parse_number_type(arguments.type);

@@ -64,7 +64,7 @@ void tokenize(const Arguments& arguments) {
     throw UsageError("exactly one of --text, --input and --decode is needed");
   }
   const std::vector<std::string> ids = arguments.has_ids ? parse_ids(arguments.ids) : std::vector<std::string>();
-  const ModelTokens model = tokens_of(source);
+  const ModelTokens model = tokens_of(source.model);
   if (arguments.has_ids) return print(decoded(model, ids) + "\n");
   if (is_stream(source.input)) {
     LineStream lines(source.input);
@@ -103,8 +103,8 @@ void add_tokenize(Command& program) {
   command.example(
       "--model downloads/all-MiniLM-L6-v2 --text 'Hello, world.'",
       "The tokens are those that `encode` gives the model, cut at the longest text that it takes; `embed` may put a "
-      "prompt in front, and cut earlier. Of a model that headlight does not read, and of a tokenizer.json by "
-      "itself, they are those of the tokenizer alone: any of WordPiece, BPE or Unigram will do.");
+      "prompt in front, and cut earlier. No weights are read. Of a model that headlight does not read, and of a "
+      "tokenizer.json by itself, they are those of the tokenizer alone: any of WordPiece, BPE or Unigram will do.");
   command.callback([arguments, decode] {
     arguments->has_ids = decode.given();
     tokenize(*arguments);

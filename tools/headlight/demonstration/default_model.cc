@@ -14,7 +14,7 @@ LoadedModel load(const std::string& folder, NumberType precision) {
       folder.empty() ? models::ModelFolder(kDefaultModel, default_model_files()) : models::ModelFolder(folder);
   models::TextEncoder encoder =
       folder.empty() ? models::load(kDefaultModel, default_model_files(), options) : models::load(folder, options);
-  program::warn_of_unknown_keys(encoder);
+  program::warn_of_unknown_keys(encoder.options().unknown_keys);
   if (!folder.empty() && models::gguf_path(folder)) return {std::move(encoder), std::nullopt};
   std::vector<std::string> unknown;  // which the encoder has told
   const models::ModelFolder network = models::transformer_folder(files, models::read_modules(files, unknown));

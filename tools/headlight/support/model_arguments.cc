@@ -115,7 +115,7 @@ models::TextEncoder ModelArguments::load() const {
   models::LoadModelOptions options{.precision = *parse_number_type(precision)};
   if (!pooling.empty()) options.pooling = pooling_modes(pooling);
   models::TextEncoder loaded = models::load(model, options);
-  warn_of_unknown_keys(loaded);
+  warn_of_unknown_keys(loaded.options().unknown_keys);
   return loaded;
 }
 

@@ -12,9 +12,11 @@
 #include "models/gguf/load_gguf.h"
 #include "models/gguf/metadata.h"
 #include "models/gguf/tokenizer.h"
+#include "models/load_tokenizer.h"
 #include "models/model_folder.h"
 #include "models/tokenizers/text_tokenizer.h"
 #include "tools/headlight/support/process.h"
+#include "tools/headlight/support/unknown_keys.h"
 
 namespace headlight::program {
 namespace {
@@ -23,12 +25,16 @@ std::optional<std::string> copy_of(std::optional<std::string_view> token) {
   return token ? std::optional<std::string>(*token) : std::nullopt;
 }
 
-ModelTokens tokens_of_model(models::TextEncoder loaded) {
-  const auto model = std::make_shared<const models::TextEncoder>(std::move(loaded));
-  return {.encode = [model](const std::string& text) { return model->tokenize(text); },
-          .decode = [model](const std::vector<std::int64_t>& ids) { return model->decode(ids); },
-          .token = [model](std::int64_t id) { return copy_of(model->token(id)); },
-          .size = model->token_count()};
+ModelTokens tokens_by(std::shared_ptr<const models::TextTokenizer> tokenizer, std::int64_t max_length) {
+  return {.encode =
+              [tokenizer, max_length, scratch = std::make_shared<text::Scratch>()](const std::string& text) {
+                std::vector<std::int64_t> ids;
+                tokenizer->append(text, max_length, *scratch, ids);
+                return ids;
+              },
+          .decode = [tokenizer](const std::vector<std::int64_t>& ids) { return tokenizer->decode(ids); },
+          .token = [tokenizer](std::int64_t id) { return copy_of(tokenizer->token(id)); },
+          .size = tokenizer->size()};
 }
 
 ModelTokens tokens_of_json(const std::string& path) {
@@ -42,17 +48,7 @@ ModelTokens tokens_of_json(const std::string& path) {
 ModelTokens tokens_of_gguf(const std::string& path) {
   const models::GgufFile file = models::GgufFile::whole(path);
   constexpr std::int64_t kAnyNumber = std::numeric_limits<std::int64_t>::max();
-  const std::shared_ptr<const models::TextTokenizer> tokenizer =
-      models::read_gguf_tokenizer(models::GgufMetadata(file), kAnyNumber);
-  return {.encode =
-              [tokenizer, scratch = std::make_shared<text::Scratch>()](const std::string& text) {
-                std::vector<std::int64_t> ids;
-                tokenizer->append(text, kAnyNumber, *scratch, ids);
-                return ids;
-              },
-          .decode = [tokenizer](const std::vector<std::int64_t>& ids) { return tokenizer->decode(ids); },
-          .token = [tokenizer](std::int64_t id) { return copy_of(tokenizer->token(id)); },
-          .size = tokenizer->size()};
+  return tokens_by(models::read_gguf_tokenizer(models::GgufMetadata(file), kAnyNumber), kAnyNumber);
 }
 
 bool is_there(const std::string& path) {
@@ -70,14 +66,16 @@ bool is_tokenizer_alone(const std::string& path) {
 
 }  // namespace
 
-ModelTokens tokens_of(const ModelArguments& arguments) {
-  const std::optional<std::string> gguf = models::gguf_path(arguments.model);
-  if (!gguf && is_tokenizer_alone(arguments.model)) return tokens_of_json(arguments.model);
+ModelTokens tokens_of(const std::string& path) {
+  const std::optional<std::string> gguf = models::gguf_path(path);
+  if (!gguf && is_tokenizer_alone(path)) return tokens_of_json(path);
   try {
-    return tokens_of_model(arguments.load());
+    models::LoadedTokenizer loaded = models::load_tokenizer(path);
+    warn_of_unknown_keys(loaded.unknown_keys);
+    return tokens_by(std::move(loaded.tokenizer), loaded.max_length);
   } catch (const models::FileError& error) {
-    if (!gguf && !is_there(models::path_in(arguments.model, models::kTokenizerFile))) throw;
-    ModelTokens tokens = gguf ? tokens_of_gguf(*gguf) : tokens_of_json(arguments.model);
+    if (!gguf && !is_there(models::path_in(path, models::kTokenizerFile))) throw;
+    ModelTokens tokens = gguf ? tokens_of_gguf(*gguf) : tokens_of_json(path);
     print_warning("tokens are those of the tokenizer alone, for the model is not read: " + std::string(error.what()));
     return tokens;
   }

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/headlight/support/model_arguments.h"
-
 namespace headlight::program {
 
 struct ModelTokens {
@@ -21,9 +19,9 @@ struct ModelTokens {
   std::int64_t size = 0;  // one more than the largest id
 };
 
-// `arguments.model`: what models::load() reads; or a tokenizer.json, or a folder with that and no model. Of a model
-// that load() refuses, such as one that generates text, its tokenizer.json or the tokenizer in its GGUF file, with a
-// warning. Throws models::FileError.
-[[nodiscard]] ModelTokens tokens_of(const ModelArguments& arguments);
+// `path`: what models::load() reads, of which no weights are read; or a tokenizer.json, or a folder with that and no
+// model. Where the other files are none that load() takes, such as those of a model that generates text, its
+// tokenizer.json or the tokenizer in its GGUF file, with a warning. Throws models::FileError.
+[[nodiscard]] ModelTokens tokens_of(const std::string& path);
 
 }  // namespace headlight::program

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "headlight/models/text_encoder.h"
 #include "tools/headlight/support/process.h"
 
 namespace headlight::program {
 
 // One line on standard error that names them; nothing where there are none.
-inline void warn_of_unknown_keys(const models::TextEncoder& model) {
+inline void warn_of_unknown_keys(const std::vector<std::string>& keys) {
   std::string names;
-  for (const std::string& key : model.options().unknown_keys) names += (names.empty() ? "" : "; ") + key;
+  for (const std::string& key : keys) names += (names.empty() ? "" : "; ") + key;
   if (!names.empty()) print_warning("keys that are not known here are passed over: " + names);
 }
 
