@@ -2,7 +2,6 @@
 // refusals.
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <string>
 
@@ -78,26 +77,6 @@ TEST_P(AttentionBackwardPromises, SameBitsOfLargeRows) {
 }
 
 // One more product of queries and keys, where each block of keys once walked over all keys of such a row.
-TEST_P(AttentionBackwardPromises, LargeRowsTakeLittleMore) {
-  Engine engine(options());
-  Problem problem(AttentionCase::parse("seed=5 B=1 Lq=700 Lk=700 Hq=1 Hkv=1 D=64 Dv=64 bias=1,1,700,700"));
-  GradientTensors<float> gradients(problem.in);
-  // Of the processor: whoever else has it does not count.
-  const auto time = [&] {
-    problem.forward(engine);
-    std::clock_t best = std::numeric_limits<std::clock_t>::max();
-    for (int run = 0; run < 3; ++run) {
-      const std::clock_t begin = std::clock();
-      problem.backward(engine, {gradients.query, gradients.key, gradients.value});
-      best = std::min(best, std::clock() - begin);
-    }
-    return best;
-  };
-  const std::clock_t without = time();
-  hide_rows(problem, 2);
-  EXPECT_LT(time(), 3 * without);
-}
-
 TEST_P(AttentionBackwardPromises, SameBitsWhateverIsAskedBeside) {
   Engine engine(options(2));
   Problem problem(AttentionCase::parse("seed=4 B=2 Lq=400 Lk=500 Hq=4 Hkv=2 D=8 Dv=8 bias=1,4,400,500"));
