@@ -298,6 +298,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                         const TypedAttentionGradients& gradients, const AttentionOptions& options,
                         const AttentionSizes& sizes, const kernels::AttentionKernels& kernels,
                         const kernels::AttentionBackwardKernels& backward, const RowSums& sums) {
+  // There is room for their sums whether there are any or not: what a call takes is told by its sizes alone.
   const bool has_large = has_large_rows(operands.log_sum_exp);
   BackwardCall call{.operands = operands,
                     .keys = {operands.key, operands.value},
@@ -307,7 +308,7 @@ void differentiate_laid(Engine& engine, std::string_view operation, const Attent
                     .sequences = {options, sizes.query_length, sizes.key_length},
                     .kernels = kernels,
                     .backward = backward,
-                    .plan = plan_attention_backward(engine, kernels, sizes, is_narrow(gradients.query), has_large),
+                    .plan = plan_attention_backward(engine, kernels, sizes, is_narrow(gradients.query), true),
                     .scale = 0.0f,
                     .modifiers = {},
                     .dropout = dropout_of(options),
