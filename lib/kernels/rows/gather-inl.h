@@ -6,17 +6,26 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
+// out = some columns of one row of each table, added in the order of the tables.
+template <class Some>
+HEADLIGHT_INLINE void sum_of_tables(Some some, const float* const* table_rows, int count, std::int64_t at, float* out) {
+  Vec sums[Some::kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Some::kVectors; ++v) sums[v] = some.get(table_rows[0] + at + v * kLanes);
+  for (int t = 1; t < count; ++t) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Some::kVectors; ++v) sums[v] = add(sums[v], some.get(table_rows[t] + at + v * kLanes));
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < Some::kVectors; ++v) some.put(sums[v], out + v * kLanes);
+}
+
 inline void embed(const kernels::EmbeddingTable* tables, int count, float* out, std::int64_t out_stride,
                   std::int64_t rows, std::int64_t columns) noexcept {
-  const auto row_of = [](const kernels::EmbeddingTable& table, std::int64_t n) {
-    return table.rows + table.ids[n] * table.stride;
-  };
+  const float* table_rows[kernels::kMaxEmbeddingTables];
   for (std::int64_t n = 0; n < rows; ++n, out += out_stride) {
-    sweep_row(columns, [&](auto some, int, std::int64_t at) {
-      Vec sum = some.get(row_of(tables[0], n) + at);
-      for (int t = 1; t < count; ++t) sum = add(sum, some.get(row_of(tables[t], n) + at));
-      some.put(sum, out + at);
-    });
+    for (int t = 0; t < count; ++t) table_rows[t] = tables[t].rows + tables[t].ids[n] * tables[t].stride;
+    walk_columns<4>(columns, [&](auto some, std::int64_t at) { sum_of_tables(some, table_rows, count, at, out + at); });
   }
 }
 

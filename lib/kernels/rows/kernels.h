@@ -35,7 +35,8 @@ struct RmsNormArguments {
   float epsilon;
 };
 
-// One table of an embedding lookup, and the row wanted for each output row.
+// One table of an embedding lookup, of which there are at most so many, and the row wanted for each output row.
+inline constexpr int kMaxEmbeddingTables = 8;
 struct EmbeddingTable {
   const float* rows;
   std::int64_t stride;

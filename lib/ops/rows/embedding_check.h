@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "headlight/normalization.h"
+#include "kernels/rows/kernels.h"
 #include "ops/check.h"
 #include "ops/rows/embedding_ids.h"
 #include "ops/stored_check.h"
@@ -17,7 +18,7 @@
 namespace headlight::ops {
 
 // Word, position and token-type tables are three; the rest is room.
-inline constexpr std::size_t kMaxTables = 8;
+inline constexpr std::size_t kMaxTables = kernels::kMaxEmbeddingTables;
 // Names are made only where something is wrong: a call that passes allocates nothing.
 inline constexpr std::array<std::string_view, kMaxTables> kTableNames = {"table 0", "table 1", "table 2", "table 3",
                                                                          "table 4", "table 5", "table 6", "table 7"};
