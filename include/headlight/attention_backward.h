@@ -46,7 +46,7 @@ using TypedAttentionGradients = GradientsOfAttention<MutableTypedView<4>>;
 //
 // gradients.query may be the same view as `out`, of the same type, which is then lost; but for that no gradient may
 // overlap anything (columns of one matrix do not).
-// Time 10·B·Hq·(visible pairs)·D FLOP, and 4 more for a bias gradient; memory beyond the arguments 4 bytes a query row
+// Time 10·B·Hq·(visible pairs)·D FLOP, and 4 more for a bias gradient; memory beyond the arguments 12 bytes a query row
 // and head, and half a MiB for each thread at D = 64; where the query gradient is of 16 bits its sums are scratch
 // memory too, 4 · B · Lq · Hq · Dqk bytes (Dqk rounded up to whole vectors). The bits depend on the build and the
 // instruction set with its features alone, not on threads or on the batch beside. Throws as attention() does. Source:

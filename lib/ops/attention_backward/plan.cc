@@ -56,7 +56,7 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
 
 BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
                                      const AttentionSizes& sizes, bool narrow_query_gradient,
-                                     bool has_large_rows) noexcept {
+                                     bool sums_large_rows) noexcept {
   BackwardPlan plan{};
   // Whole groups of six rows and whole panels of keys. Each block of keys fetches all rows that see it and adds to
   // their query gradients, from beyond the second cache level where heads lie side by side: so blocks of keys are as
@@ -77,7 +77,7 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   const std::int64_t rows = sizes.batch * sizes.query_heads * sizes.query_length;
   plan.query_sums = plan.for_call<float>(narrow_query_gradient ? rows * plan.padded_head_dim : 0);
   plan.delta = plan.for_call<float>(rows);
-  plan.running_sums = plan.for_call<kernels::RunningSum>(has_large_rows ? rows : 0);
+  plan.running_sums = plan.for_call<kernels::RunningSum>(sums_large_rows ? rows : 0);
   plan.progress = plan.for_call<std::int64_t>(units);
   return plan;
 }

@@ -49,9 +49,10 @@ struct BackwardPlan : CallPlan {
   runtime::ScratchPart<std::int64_t> progress;             // [B · Hkv · key_blocks]
 };
 
+// sums_large_rows: with room for running_sums. Ranks refuse such rows, and who asks for blocks alone needs none.
 [[nodiscard]] BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
                                                    const AttentionSizes& sizes, bool narrow_query_gradient,
-                                                   bool has_large_rows = false) noexcept;
+                                                   bool sums_large_rows = false) noexcept;
 
 // What a call over float32 borrows, and the most that one over any types does. Both throw as the operation does for a
 // shape that cannot be.
