@@ -255,7 +255,7 @@ constexpr FolderKey kKeys[] = {
     {"1_Pooling/config.json", "pooling_mode_mean_sqrt_len_tokens", Treatment::read, "", ""},
     {"1_Pooling/config.json", "pooling_mode_weightedmean_tokens", Treatment::read, "", ""},
     {"1_Pooling/config.json", "pooling_mode_lasttoken", Treatment::read, "", ""},
-    {"1_Pooling/config.json", "include_prompt", Treatment::read, "", "false leaves the tokens of a prompt out"},
+    {"1_Pooling/config.json", "include_prompt", Treatment::read, "", "false or null leaves the tokens of a prompt out"},
     {"1_Pooling/config.json", "word_embedding_dimension", Treatment::no_effect, "", "it is hidden_size"},
     {"1_Pooling/config.json", "embedding_dimension", Treatment::no_effect, "", "it is hidden_size"},
     {"2_Dense/config.json", "in_features", Treatment::read, "", ""},

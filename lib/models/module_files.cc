@@ -121,7 +121,8 @@ void read_pooling(const ModelFolder& folder, const std::optional<std::vector<Poo
   if (pooling) into.pooling = *pooling;
   if (!folder.has(kConfigFile)) return;
   const JsonValue config = folder.json(kConfigFile);
-  into.pool_prompt = config.boolean("include_prompt").value_or(true);
+  // Python takes a null for false.
+  into.pool_prompt = config.boolean("include_prompt").value_or(!config.contains("include_prompt"));
   if (pooling) return;
   into.pooling = modes_of(config);
   check(config, "1_Pooling/config.json");

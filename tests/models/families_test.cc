@@ -193,8 +193,9 @@ TEST(Families, VectorsAreOfTheFoldersModules) {
 
   // The tokens of a prompt, and what stands in front of it, are no part of a mean; what stands behind texts is.
   static_cast<void>(golden_family("xlm-roberta").write(scratch.path("family")));
-  scratch.write("family/1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
   scratch.write("family/config_sentence_transformers.json", R"({"prompts": {"query": "New York: "}})");
+  const std::string pooling = "family/1_Pooling/config.json";
+  scratch.write(pooling, R"({"pooling_mode": "mean", "include_prompt": false})");
   const TextEncoder mean = load(scratch.path("family"));
   const HiddenStates states = mean.encode(engine, std::vector<std::string>{"New York: the city"});
   const auto prompt = static_cast<std::int64_t>(mean.tokenize("New York: ").size()) - 1;
@@ -204,11 +205,14 @@ TEST(Families, VectorsAreOfTheFoldersModules) {
   }
   double squares = 0;
   for (const double number : sum) squares += number * number;
-  Tensor<float, 2> vector({1, 32});
+  Tensor<float, 2> vector({1, 32}), of_null({1, 32});
   mean.embed(engine, text, vector, {.prompt_name = "query"});
   for (std::size_t e = 0; e < 32; ++e) {
     ASSERT_NEAR(vector(0, static_cast<std::int64_t>(e)), sum[e] / std::sqrt(squares), 1e-6);
   }
+  scratch.write(pooling, R"({"pooling_mode": "mean", "include_prompt": null})");
+  load(scratch.path("family")).embed(engine, text, of_null, {.prompt_name = "query"});
+  EXPECT_TRUE(test::same_bits(vector, of_null));
 }
 
 TEST(Families, EveryPrecision) {

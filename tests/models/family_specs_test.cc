@@ -304,6 +304,15 @@ TEST(FamilySpecs, AnglesThatAreRefused) {
   };
   EXPECT_TRUE(contains(refused({{"rope_scaling", {{"type", "su"}, {"factor", 2}}}}),
                        "rope_scaling.type is 'su', expected one of default, linear"));
+  EXPECT_TRUE(contains(refused({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}, "full_attention"),
+                       "rope_scaling.type is there without rope_type"));
+  const json yarn{{"rope_type", "yarn"}, {"factor", 4}};
+  EXPECT_TRUE(
+      contains(refused({{"rope_parameters", {{"full_attention", yarn}, {"truncate", false}}}}, "full_attention"),
+               "rope_parameters.truncate is false, beside parameters by type of layer"));
+  EXPECT_TRUE(contains(
+      refused({{"rope_parameters", {{"full_attention", with(yarn, {{"truncate", false}})}}}}, "full_attention"),
+      "rope_parameters.full_attention.truncate is false, which Transformers passes over"));
   EXPECT_TRUE(contains(refused({{"rope_parameters", {{"rope_type", "linear"}}}}), "rope_parameters.factor is missing"));
   EXPECT_TRUE(contains(refused({{"rope_parameters", {{"rope_type", "linear"}, {"factor", 2}, {"beta_fast", 3}}}}),
                        "rope_parameters.beta_fast is 3, which the type linear does not know"));

@@ -51,7 +51,7 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "sliding_window_pattern", Treatment::read, "", "where layer_types is missing; 6 where it is missing too"},
     {"config.json", "_sliding_window_pattern", Treatment::no_effect, "", "layer_types says so"},
     {"config.json", "rope_parameters", Treatment::read, "", "by type of layer"},
-    {"config.json", "rope_scaling", Treatment::read, "", "of full_attention, in place of rope_parameters"},
+    {"config.json", "rope_scaling", Treatment::read, "", "of full_attention, in place of rope_parameters; its type by `rope_type` alone"},
     {"config.json", "rope_theta", Treatment::read, "", "of full_attention where rope_parameters does not say; 1000000 where it is missing too"},
     {"config.json", "rope_local_base_freq", Treatment::read, "", "the same of sliding_attention; 10000"},
     {"config.json", "pad_token_id", Treatment::read, "", "of scores: they are those of the last token that is another; 0 where it is missing"},

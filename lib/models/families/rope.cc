@@ -36,15 +36,32 @@ constexpr std::array<Kind, 7> kKinds{{
 constexpr double kMost = 1e12;
 constexpr double kLeastBase = 2;
 
+// Whether one of the words of a list is `key`.
+bool is_among(std::string_view words, std::string_view key) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == key) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
 // The parameters of a layer's type, if there are some.
 std::optional<JsonValue> parameters_of(const JsonValue& config, const RopeDefaults& defaults, std::string_view type) {
   auto scaling = defaults.scaled ? config.object("rope_scaling") : std::nullopt;
   if (scaling && scaling->members().empty()) scaling.reset();
+  if (scaling && !type.empty() && scaling->find("type") && !scaling->find("rope_type")) {
+    scaling->fail("type", "is there without rope_type: Transformers 4 reads it and 5 does not; expected rope_type");
+  }
   auto found = scaling ? scaling : config.object("rope_parameters");
   if (!found) return found;
   if (scaling || type.empty()) return found;
   const bool by_type = found->find("full_attention") || found->find("sliding_attention");
   if (!by_type) config.fail("rope_parameters", "has no parameters by type of layer, expected full_attention");
+  for (const auto& [key, value] : found->members()) {
+    if (value.is_null() || is_among("full_attention sliding_attention", key)) continue;
+    value.fail("is " + value.described() + ", beside parameters by type of layer");
+  }
   return found->object(type);
 }
 
@@ -57,16 +74,6 @@ const Kind& kind_of(const JsonValue& parameters) {
     expected += (expected.empty() ? "" : ", ") + std::string(kind.name);
   }
   parameters.fail(key, "is " + in_quotes(name) + ", expected one of " + expected);
-}
-
-// Whether one of the words of a list is `key`.
-bool is_among(std::string_view words, std::string_view key) {
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    if (words.substr(0, end) == key) return true;
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-  return false;
 }
 
 void check_keys(const JsonValue& parameters, const Kind& kind) {
@@ -162,6 +169,9 @@ RotarySpec read_rope(const JsonValue& config, const RopeDefaults& defaults, std:
     turned = number(*parameters, "partial_rotary_factor", turned, 0, 1);
     const Kind& kind = kind_of(*parameters);
     check_keys(*parameters, kind);
+    if (!layer_type.empty() && !flag(*parameters, "truncate", true)) {
+      parameters->fail("truncate", "is false, which Transformers passes over in parameters of a type of layer");
+    }
     if (kind.kind == RotaryScalingKind::proportional) {
       rotary.dims = 2 * static_cast<std::int64_t>(turned * static_cast<double>(defaults.head_dim) / 2);
       turned = 1;

@@ -21,7 +21,8 @@ struct RopeDefaults {
 
 // Of layers of that type ("full_attention"), where parameters are kept by type; else of all. As modeling_rope_utils of
 // Transformers 5 reads them: rope_scaling before rope_parameters, "type" for rope_type. Throws FileError naming the key
-// for a type that is not known, and for every key that this type does not know.
+// for a type that is not known, and for every key that this type does not know; and, where parameters are kept by type
+// of layer, for a rope_scaling with "type" but no rope_type, which Transformers 5 passes over and Transformers 4 reads.
 [[nodiscard]] RotarySpec read_rope(const files::JsonValue& config, const RopeDefaults& defaults,
                                    std::string_view layer_type = "");
 
