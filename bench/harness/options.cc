@@ -21,7 +21,7 @@ template <class Number>
 Number number(std::string_view option, std::string_view text, Number least) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least)
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least))
     throw std::invalid_argument(std::string(option) + ": '" + std::string(text) + "' is not a number that it takes");
   return value;
 }
