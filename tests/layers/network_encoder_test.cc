@@ -178,7 +178,7 @@ TEST_P(NetworkEncoderTest, ShowsTheSameHeads) {
       run(three.chain);
       run(three.encoder);
       run(three.network);
-      for (const std::size_t model : {1, 2}) {
+      for (const std::size_t model : {1u, 2u}) {
         for (const auto* const tensors : {&hidden, &outputs, &scaled, &only_scaled}) {
           EXPECT_TRUE(same_bits((*tensors)[model].view(), (*tensors)[0].view())) << name(merge);
         }

@@ -259,10 +259,10 @@ TEST(ReadingMemory, OfATokenizerIsTwiceTheFileAndAFewMegabytes) {
                                       {"BPE of one merge", bpe_of_one_merge, 5 * kMany, Outcome::read},
                                       {"added tokens", added_tokens, 2 * kMany, Outcome::refused},
                                       {"splitters", splitters, 5 * kMany, Outcome::read}};
-  for (const auto& [what, model, more, outcome] : kCases) {
+  for (const TokenizerCase& one : kCases) {
     expect_within_tables(
-        what, [&](std::size_t count) { return "{\"model\":" + model(count) + "}"; }, kMany, more, outcome,
-        [](const std::string& text) { (void)text::Tokenizer::parse(text); });
+        one.what, [&](std::size_t count) { return "{\"model\":" + one.model(count) + "}"; }, kMany, one.more,
+        one.outcome, [](const std::string& text) { (void)text::Tokenizer::parse(text); });
   }
 }
 
@@ -280,10 +280,10 @@ TEST(ReadingMemory, OfABertTokenizerIsTwiceTheFileAndAFewMegabytes) {
   constexpr TokenizerCase kCases[] = {{"BERT", short_words, 5 * kMany, Outcome::read},
                                       {"BERT with a prefix", prefixed_words, 10 * kMany, Outcome::refused},
                                       {"BERT of long tokens", long_words, 2 * kMany, Outcome::refused}};
-  for (const auto& [what, model, more, outcome] : kCases) {
+  for (const TokenizerCase& one : kCases) {
     expect_within_tables(
-        what, [&](std::size_t count) { return "{\"model\":" + model(count) + parts + "}"; }, kMany, more, outcome,
-        read);
+        one.what, [&](std::size_t count) { return "{\"model\":" + one.model(count) + parts + "}"; }, kMany, one.more,
+        one.outcome, read);
   }
   const auto added = [](std::size_t n) {
     return R"({"id":)" + std::to_string(n + 1) + R"(,"content":")" + name_of(n, 4) + R"("})";

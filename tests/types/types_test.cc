@@ -69,7 +69,7 @@ TEST(Types, OfProducts) {
     });
     works_or_is_refused(type, "precision", [&] { Linear(40, 20).set_precision(type); });
   }
-  works_or_is_refused(NumberType::bfloat16, "activations", [] { SavedState(NumberType::bfloat16); });
+  works_or_is_refused(NumberType::bfloat16, "activations", [] { const SavedState state(NumberType::bfloat16); });
 }
 
 TEST(Types, OfAttention) {

@@ -25,9 +25,9 @@ HEADLIGHT_INLINE void turn_bytes(IntVec (&rows)[kBytesOfBlock]) {
   }
 }
 
-// Sixteen keys from `from` on: byte i of `turned[j]` within every sixteen is key i's.
-HEADLIGHT_INLINE void turn_keys(const std::int8_t* from, std::int64_t key_stride,
-                                std::int8_t (&turned)[kBytesOfBlock][kBytesOfVector]) {
+// Sixteen keys from `from` on: byte i of `turned[j]` within every sixteen is key i's. Plain C++ has no use for it.
+[[maybe_unused]] HEADLIGHT_INLINE void turn_keys(const std::int8_t* from, std::int64_t key_stride,
+                                                 std::int8_t (&turned)[kBytesOfBlock][kBytesOfVector]) {
   IntVec rows[kBytesOfBlock];
 #pragma GCC unroll 16
   for (int j = 0; j < kBytesOfBlock; ++j) rows[j] = as_int(load(reinterpret_cast<const float*>(from + j * key_stride)));
