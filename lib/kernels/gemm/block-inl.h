@@ -45,6 +45,7 @@ struct Pass {
   float* sums;               // of all rows, or null: a tile keeps its own on the stack
   std::int64_t sums_stride;
   bool sums_in_c;
+  bool turns_b;  // the tile turns B over
 };
 
 // How many columns this pass takes: some panels.
@@ -78,7 +79,8 @@ void find_b(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers>&
     return;
   }
   if (numbers.pack_panel == nullptr) return;
-  if (!plan.packs_all && pass.columns == pass.width) {
+  pass.turns_b = plan.turns_b && pass.columns == kGemmPanelWidth;
+  if (pass.turns_b || (!plan.packs_all && pass.columns == pass.width)) {
     pass.b = block.b.floats_at(pass.first, column);
     pass.b_depth_stride = block.b.stride;
     pass.b_panel_stride = kGemmPanelWidth;
@@ -147,7 +149,8 @@ void run_rows(const Numbers& numbers, const GemmBlock& block, const Plan<Numbers
     if (pass.sums != nullptr) tile.out = pass.sums + rows.first * pass.sums_stride;
     if (is_last && !is_done) ask_for_epilogue(block, part);
     look_ahead(numbers, plan, pass, index, tile);
-    numbers.tiles[gemm_tile_index(numbers.tile_rows, rows.count, pass.width / kLanes)](tile);
+    (pass.turns_b ? numbers.turned_tiles[rows.count - 1]
+                  : numbers.tiles[gemm_tile_index(numbers.tile_rows, rows.count, pass.width / kLanes)])(tile);
     if (is_last && !is_done) finish_part(numbers.finish, block, part, tile.out, tile.out_stride);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/gemm/pack-inl.h"
 #include "kernels/gemm/table-inl.h"
+#include "kernels/gemm/turned-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
 namespace {
@@ -13,6 +14,7 @@ struct Float32 {
   static constexpr std::int64_t kIterationsOfWord = 1;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = false;
+  static constexpr const kernels::GemmTileFunction* kTurned = kTurns ? kTurnedTiles : nullptr;
 
   // A call of its own: among the block's variables g++ 12 keeps this loop's in memory.
   [[gnu::noinline]] static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth,

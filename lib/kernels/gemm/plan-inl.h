@@ -43,6 +43,7 @@ struct Plan {
   std::int64_t tile_rows;  // of the largest
   std::int64_t tiles;
   bool packs_all;  // every panel of B, not only one with part of a vector
+  bool turns_b;    // all but what is left behind whole panels, for which the tile turns B over
   bool packs_a;    // a transposed one
   bool in_memory;  // the panels of B, rather than in a cache
   bool sums_in_c;  // C holds the sums of a tile, or of the first blocks of K, where it may write whole vectors to it
@@ -59,6 +60,8 @@ struct Plan {
         tiles(divide_up(block.rows, tile_rows)) {
     const bool is_packed = block.b.layout == OperandLayout::panels;
     packs_all = block.b.layout == OperandLayout::columns || (!is_packed && tiles > kInPlaceTiles);
+    turns_b = numbers.turned_tiles != nullptr && block.b.layout == OperandLayout::columns &&
+              block.rows <= kernels::kTurnedRows;
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
     const bool needs_none = numbers.widen == nullptr && (is_packed || (!packs_all && block.columns % kLanes == 0));
     const std::int64_t iterations = pass_depth * (numbers.widen != nullptr ? numbers.iterations_of_word : 1);

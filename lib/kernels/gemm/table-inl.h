@@ -96,8 +96,12 @@ constexpr kernels::GemmNumbers gemm_numbers() {
                                HEADLIGHT_EPILOGUE::gemm_finish,
                                nullptr,
                                nullptr,
+                               nullptr,
                                find_scales_of<Numbers>()};
-  if constexpr (Numbers::kOfWord == 1) numbers.pack_panel = Numbers::pack_panel;
+  if constexpr (Numbers::kOfWord == 1) {
+    numbers.pack_panel = Numbers::pack_panel;
+    numbers.turned_tiles = Numbers::kTurned;
+  }
   if constexpr (requires { &Numbers::widen; }) numbers.widen = Numbers::widen;
   return numbers;
 }
