@@ -16,7 +16,7 @@ struct GemmTile {
   const float* a;
   std::int64_t a_stride;
   const float* b;
-  std::int64_t b_depth_stride;  // where the tile turns B over, from column to column
+  std::int64_t b_depth_stride;  // from one k to the next; where the tile turns B over, from one column to the next
   std::int64_t b_panel_stride;
   const float* next;         // to be read soon: every two words of K ask for two or three cache lines of it,
   std::int64_t next_stride;  // and go so many floats on
@@ -40,7 +40,7 @@ struct GemmTile {
 using GemmTileFunction = void (*)(const GemmTile& tile) noexcept;
 
 // With at most so many rows, tiles of float32 turn a B that lies by columns over in registers.
-inline constexpr int kTurnedRows = 4;
+inline constexpr int kTurnedRows = 2;
 
 // B is read in words of four bytes, and K is counted in them.
 struct GemmNumbers {
@@ -58,7 +58,8 @@ struct GemmNumbers {
   // Of float32: a panel of a B that is none yet. Else null.
   void (*pack_panel)(const Operand& b, std::int64_t first, std::int64_t depth, std::int64_t column,
                      std::int64_t columns, float* panel) noexcept;
-  const GemmTileFunction* turned_tiles;  // the same, of one row to kTurnedRows; or null
+  // Of float32: tiles of one panel that turn B over, of one row to kTurnedRows. Else null.
+  const GemmTileFunction* turned_tiles;
   // Of a type whose panels are widened once for all tiles, which are float32's: rows of words of a panel of so many
   // vectors, as floats. Else null.
   void (*widen)(const float* words, std::int64_t rows, std::int64_t vectors, float* panel) noexcept;

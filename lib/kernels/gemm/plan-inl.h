@@ -42,8 +42,8 @@ struct Plan {
   std::int64_t pass_depth;
   std::int64_t tile_rows;  // of the largest
   std::int64_t tiles;
-  bool packs_all;  // every panel of B, not only one with part of a vector
-  bool turns_b;    // all but what is left behind whole panels, for which the tile turns B over
+  bool packs_all;  // where B is packed: every panel of it, not only one with part of a vector
+  bool turns_b;    // whole panels are not packed: the tile turns B over
   bool packs_a;    // a transposed one
   bool in_memory;  // the panels of B, rather than in a cache
   bool sums_in_c;  // C holds the sums of a tile, or of the first blocks of K, where it may write whole vectors to it
@@ -65,7 +65,7 @@ struct Plan {
     in_memory = is_packed && block.b.stride * depth > kWordsInCache;
     const bool needs_none = numbers.widen == nullptr && (is_packed || (!packs_all && block.columns % kLanes == 0));
     const std::int64_t iterations = pass_depth * (numbers.widen != nullptr ? numbers.iterations_of_word : 1);
-    const bool takes_all = packs_all || numbers.widen != nullptr;
+    const bool takes_all = (packs_all && !turns_b) || numbers.widen != nullptr;
     const std::int64_t widest = smaller(round_up(block.columns, kLanes), kGemmPanelWidth);
     const std::int64_t last = round_up(block.columns % kGemmPanelWidth, kLanes);
     panel = needs_none ? 0 : round_up(iterations * (takes_all ? widest : last), kFloatsOfLine);

@@ -7,7 +7,8 @@
 //   kTilesJoinBlocks  whether a sum in tile registers goes on from one block of K to the next
 //   kRoundsA      whether the tile reads rows of A that rounded_row() and round_rows() made, kIterationsOfWord floats a
 //                 word, and B only as panels; then kReadsBFloat16 as in GemmKernels
-//   pack_panel()  a panel of one block of K; or pack_columns(), all blocks of K
+//   pack_panel()  a panel of one block of K, beside kTurned, which is GemmNumbers::turned_tiles; or pack_columns(), all
+//                 blocks of K
 //   widen()       where panels are widened as a whole, and Tile is float32's
 //   find_scales() where a tile's finish needs to know what lies beside A and B
 #pragma once

@@ -1,5 +1,5 @@
-// A few rows by a B that lies by columns, [N, K]: squares of it are turned over in registers and multiplied there. A
-// packed panel would be written for a single tile, which takes longer than to read B.
+// One or two rows by a B that lies by columns, [N, K]: squares of it are turned over in registers and multiplied there.
+// A packed panel would be written for a single tile, which takes longer than to read B.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,13 @@
 namespace headlight::HEADLIGHT_TARGET {
 namespace {  // of the one file that includes this
 
-// Vectors of columns that are multiplied side by side. A chain's next link waits for its last: kLanes links take as
-// long as to turn a square of 16, and twice as long as one of 8.
+// Vectors of columns that are multiplied side by side: each is a chain of multiply-adds, which alone would take longer
+// than to turn the squares, but those of sixteen lanes.
 constexpr int kTurnedVectors = kLanes < 16 ? kGemmPanelVectors : 1;
+// Numbers of a column that are multiplied before those of the next vector of columns. Columns may lie a multiple of
+// 4 KiB apart and then share one set of the first-level cache: more than eight would lose lines before they are read
+// to their end.
+constexpr std::int64_t kTurnedDepth = kTurnedVectors * kLanes > 8 ? 64 : kLanes;
 
 // What is left of K behind the squares: one function for all numbers of rows.
 template <int kColumns>
@@ -37,18 +41,23 @@ HEADLIGHT_INLINE void multiply_turned(const kernels::GemmTile& tile, const float
     for (int r = 0; r < kRows; ++r) to[r] = fma(broadcast(tile.a[r * tile.a_stride + k]), element, to[r]);
   };
   constexpr int kColumns = kTurnedVectors * kLanes;
-  std::int64_t k = 0;
-  for (; k + kLanes <= tile.depth; k += kLanes) {
+  const std::int64_t whole = tile.depth / kLanes * kLanes;
+  for (std::int64_t first = 0; first < whole; first += kTurnedDepth) {
+    const std::int64_t last = smaller(first + kTurnedDepth, whole);
 #pragma GCC unroll 4
     for (int v = 0; v < kTurnedVectors; ++v) {
-      Vec square[kLanes];
+#pragma GCC unroll 1
+      for (std::int64_t k = first; k < last; k += kLanes) {
+        Vec square[kLanes];
 #pragma GCC unroll 16
-      for (int j = 0; j < kLanes; ++j) square[j] = load(b + (v * kLanes + j) * stride + k);
-      transpose(square);
+        for (int j = 0; j < kLanes; ++j) square[j] = load(b + (v * kLanes + j) * stride + k);
+        transpose(square);
 #pragma GCC unroll 16
-      for (int i = 0; i < kLanes; ++i) add_element(k + i, square[i], sums[v]);
+        for (int i = 0; i < kLanes; ++i) add_element(k + i, square[i], sums[v]);
+      }
     }
   }
+  std::int64_t k = whole;
   if (k < tile.depth) {
     alignas(64) float last[kLanes * kColumns];
     turn_last<kColumns>(b + k, stride, tile.depth - k, last);
@@ -76,8 +85,7 @@ void run_turned_tile(const kernels::GemmTile& tile) noexcept {
 }
 
 // GemmNumbers::turned_tiles. Without vectors there is nothing to turn.
-constexpr kernels::GemmTileFunction kTurnedTiles[kernels::kTurnedRows] = {run_turned_tile<1>, run_turned_tile<2>,
-                                                                          run_turned_tile<3>, run_turned_tile<4>};
+constexpr kernels::GemmTileFunction kTurnedTiles[kernels::kTurnedRows] = {run_turned_tile<1>, run_turned_tile<2>};
 constexpr bool kTurns = kLanes > 1;
 
 }  // namespace
