@@ -138,16 +138,13 @@ VectorLayer read_dense(const ModelFolder& folder, std::int64_t before) {
     config.fail("out_features", "is " + std::to_string(layer.width) + ", expected 1 to " + std::to_string(INT32_MAX));
   }
   const std::string function = config.string("activation_function").value_or("torch.nn.modules.activation.Tanh");
-  const auto* const known =
-      std::find_if(kFunctions.begin(), kFunctions.end(), [&](const auto& entry) { return entry.first == function; });
-  if (known == kFunctions.end()) {
+  const auto known = parse_function(function);
+  if (!known) {
     understood([&] {
-      config.fail(
-          "activation_function",
-          "is " + in_quotes(function) + ", expected Tanh, ReLU, GELU, SiLU, Sigmoid or Identity of torch.nn.modules");
+      config.fail("activation_function", "is " + in_quotes(function) + ", expected " + std::string(kFunctionNames));
     });
   }
-  layer.function = known->second;
+  layer.function = *known;
   SafetensorsFile file = weights_of(folder);
   const bool has_bias = config.boolean("bias").value_or(true);
   layer.weight = numbers(file, "linear.weight", {layer.width, before});

@@ -144,6 +144,12 @@ void check_task(const JsonValue& config, const Task& task) {
     message->fail("is a chat's, whose template texts would go through, expected nothing");
 }
 
+// A text whole, however long it is.
+std::string name_of(const JsonValue& value) {
+  const auto text = value.as_string();
+  return text ? std::string(*text) : value.described();
+}
+
 }  // namespace
 
 std::vector<Module> read_modules(const ModelFolder& folder, std::vector<std::string>& unknown) {
@@ -156,7 +162,7 @@ std::vector<Module> read_modules(const ModelFolder& folder, std::vector<std::str
     if (!entry.is_object()) entry.fail("is " + entry.described() + ", expected an object");
     check_keys(entry, kModulesFile, "[].", unknown);
     // sentence-transformers keeps the last one of a name alone.
-    if (const auto name = entry.find("name"); name && !names.insert(name->described()).second) {
+    if (const auto name = entry.find("name"); name && !names.insert(name_of(*name)).second) {
       name->fail("is " + name->described() + ", the name of another module");
     }
     Module& module = modules.emplace_back();

@@ -60,10 +60,8 @@ HEADLIGHT_INLINE void score_keys(const kernels::AttentionShort& head, float* sco
   }
 }
 
-// This, and seen_short_values(), are for one vector of rows; the scores of one key and those of the next lie kWidth
-// apart.
-
-// scores[j][r] ← −inf where row first + r does not see key j.
+// scores[j][r] ← −inf where row first + r does not see key j. For one vector of rows, as seen_short_values(); the
+// scores of one key and those of the next lie kWidth apart.
 template <int kWidth>
 void hide_columns(const kernels::AttentionShort& head, std::int64_t first, float* scores) {
   float begin[kLanes] = {};

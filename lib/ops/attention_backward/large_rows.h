@@ -25,6 +25,7 @@ namespace headlight::ops {
 }
 // The same of a log-sum-exp as attention() gives it: −inf is a row that sees nothing.
 [[nodiscard]] inline bool is_of_large_row(float log_sum_exp) noexcept {
+  if (std::abs(log_sum_exp) < 0x1p23f) return false;  // less than 2²⁴ log 2: nearly all rows, which are read one by one
   return log_sum_exp != -std::numeric_limits<float>::infinity() && is_large_row(in_log2(log_sum_exp));
 }
 [[nodiscard]] bool has_large_rows(const View<const float, 3>& log_sum_exp) noexcept;
