@@ -78,23 +78,41 @@ std::vector<std::string_view> keys_of_blocks(const Family* family) {
   return found;
 }
 
+// The oldest files do not say.
+std::string model_type_of(const JsonValue& document) { return document.string("model_type").value_or("bert"); }
+
+// Null for BERT's. Throws FileError where that of the file is not read.
+const Family* family_of(const JsonValue& document) {
+  const std::string model_type = model_type_of(document);
+  const Family* const family = find_family(model_type);
+  if (family != nullptr || model_type == "bert") return family;
+  const std::string_view why = why_not_read(model_type);
+  document.fail("model_type", "is " + in_quotes(model_type) + (why.empty() ? "" : " (" + std::string(why) + ")") +
+                                  ", expected one of " + known_families());
+}
+
+constexpr const char* kModelExpected =
+    "expected a model's folder (config.json, model.safetensors, and vocab.txt or tokenizer.json) or a .gguf file";
+
+// config.json of a family that is read, which is known before the weights, gigabytes maybe, are there.
+JsonValue read_document(const ModelFolder& transformer) {
+  if (!transformer.has(kConfigFile)) transformer.fail(std::string("holds no config.json, ") + kModelExpected);
+  JsonValue document = transformer.json(kConfigFile);
+  static_cast<void>(family_of(document));
+  return document;
+}
+
 Config read_config(const JsonValue& document, const SafetensorsFile* weights, ModelOptions& options) {
-  options.model_type = document.string("model_type").value_or("bert");  // the oldest files do not say
+  options.model_type = model_type_of(document);
   Config config;
   config.text = config_text(document);
-  if (options.model_type == "bert") {
+  config.family = family_of(document);
+  if (config.family == nullptr) {
     expect_tensors_of_blocks(document, keys_of_blocks(nullptr), weights);
     const BertConfig bert = read_bert_config(document, options.unknown_keys);
     config.encoder = bert.encoder;
     config.tokenizer_class = bert.tokenizer_class;
     return config;
-  }
-  config.family = find_family(options.model_type);
-  if (config.family == nullptr) {
-    const std::string_view why = why_not_read(options.model_type);
-    document.fail("model_type", "is " + in_quotes(options.model_type) +
-                                    (why.empty() ? "" : " (" + std::string(why) + ")") + ", expected one of " +
-                                    known_families());
   }
   check_keys(document, kConfigFile, "", options.unknown_keys, config.family->keys);
   expect_tensors_of_blocks(document, keys_of_blocks(config.family), weights);
@@ -232,7 +250,7 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   const std::vector<Module> modules = read_modules(folder, options.unknown_keys);
   const ModelFolder transformer = transformer_folder(folder, modules);
   refuse_adapter(transformer);
-  const JsonValue document = transformer.json(kConfigFile);
+  const JsonValue document = read_document(transformer);
   SafetensorsFile file = transformer.safetensors(kWeightsFile);
   TextParts parts = read_text_parts(transformer, document, &file, options);
   read_vectors(folder, modules, wanted.pooling, options);
@@ -244,13 +262,16 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
           load_head({folder, transformer}, modules, parts.sentences, parts.config, file)};
 }
 
-void refuse_file(const std::string& folder) {
+// Others than those that are a folder, or of which nobody can tell; "" is the one where the process works.
+void refuse_no_folder(const std::string& path) {
   std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(folder, error);
+  const std::filesystem::file_status status = std::filesystem::status(path.empty() ? "." : path, error);
+  // The name of a model on a hub most often.
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw FileError(path, std::string("is not there, ") + kModelExpected + "; nothing is downloaded");
+  }
   if (!std::filesystem::exists(status) || std::filesystem::is_directory(status)) return;
-  throw FileError(folder,
-                  "is a file, expected a model's folder (config.json, model.safetensors, and vocab.txt or "
-                  "tokenizer.json) or a .gguf file");
+  throw FileError(path, std::string("is a file, ") + kModelExpected);
 }
 
 // The GGUF file that stands for all files, or "".
@@ -268,17 +289,17 @@ std::string gguf_among(std::span<const FileInMemory> files) {
 
 LoadedTokenizer load_tokenizer(const std::string& path) {
   if (const auto file = gguf_path(path)) return load_gguf_tokenizer(GgufFile::whole(*file));
-  refuse_file(path);
+  refuse_no_folder(path);
   const ModelFolder folder(path);
   ModelOptions options;
   const ModelFolder transformer = transformer_folder(folder, read_modules(folder, options.unknown_keys));
-  TextParts parts = read_text_parts(transformer, transformer.json(kConfigFile), nullptr, options);
+  TextParts parts = read_text_parts(transformer, read_document(transformer), nullptr, options);
   return {std::move(parts.tokenizer), options.max_length, std::move(options.unknown_keys)};
 }
 
 TextEncoder load(const std::string& folder, const LoadModelOptions& options) {
   if (const auto file = gguf_path(folder)) return load_gguf(GgufFile::whole(*file), options);
-  refuse_file(folder);
+  refuse_no_folder(folder);
   return load(ModelFolder(folder), options);
 }
 

@@ -47,6 +47,8 @@ bool ModelFolder::has(const std::string& file) const {
   return is_there;
 }
 
+void ModelFolder::fail(const std::string& message) const { throw FileError(folder_.empty() ? "." : folder_, message); }
+
 std::string ModelFolder::text(const std::string& file, std::uint64_t limit) const {
   if (!in_memory_) return files::read_text(path(file), limit);
   const std::span<const std::byte> bytes = file_in_memory(file).bytes;
@@ -76,7 +78,12 @@ JsonValue ModelFolder::json_array(const std::string& file) const {
 
 SafetensorsFile ModelFolder::safetensors(const std::string& file) const {
   const std::string index = file + std::string(kIndexSuffix);
-  if (has(file) || !has(index)) return one_safetensors(file);
+  if (has(file)) return one_safetensors(file);
+  if (!has(index)) {
+    constexpr const char* kOfPyTorch = "pytorch_model.bin";
+    fail("holds no " + file + " and no " + index + ", expected one of them" +
+         (has(kOfPyTorch) ? std::string("; ") + kOfPyTorch + " is not read" : ""));
+  }
   return join_shards(parse_safetensors_index(path(index), text(index, JsonValue::kLargestFile)),
                      [this](const std::string& shard) { return one_safetensors(shard); });
 }

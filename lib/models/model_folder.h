@@ -41,6 +41,8 @@ class ModelFolder {
   // What names the file in errors.
   [[nodiscard]] std::string path(const std::string& file) const { return path_in(folder_, file); }
   [[nodiscard]] bool has(const std::string& file) const;
+  // Throws a FileError of the folder itself.
+  [[noreturn]] void fail(const std::string& message) const;
 
   // All of it. Throw FileError when it is not there, holds more than `limit` bytes or breaks its format.
   [[nodiscard]] std::string text(const std::string& file, std::uint64_t limit) const;
@@ -48,7 +50,7 @@ class ModelFolder {
   [[nodiscard]] std::function<std::string()> kept_text(const std::string& file) const;
   [[nodiscard]] files::JsonValue json(const std::string& file, std::uint64_t limit = kLargestConfig) const;
   [[nodiscard]] files::JsonValue json_array(const std::string& file) const;
-  // Where it is missing, the files that its index names, as one.
+  // Where it is missing, the files that its index names, as one. Throws FileError.
   [[nodiscard]] SafetensorsFile safetensors(const std::string& file) const;
 
   static constexpr std::uint64_t kLargestConfig = std::uint64_t{16} << 20;

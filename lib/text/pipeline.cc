@@ -153,6 +153,7 @@ Pipeline::Pipeline(const JsonValue& document, TableLimit limit)
 Pipeline::Pipeline(const JsonValue& document, const TokenizerLists& lists, std::unique_ptr<Normalizer> normalizer_,
                    TableLimit& limit)
     : normalizer(std::move(normalizer_)) {
+  if (!document.contains("model")) document.fail("has no key 'model', expected a tokenizer.json");
   expect_keys(document, {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                          "post_processor", "decoder", "model"});
   if (const auto version = document.string("version"); version && *version != "1.0") {

@@ -156,8 +156,8 @@ def test_errors_name_the_argument(model, tmp_path):
         (ValueError, "surrogates", lambda: hl.beams(model, "\udcff")),
         (ValueError, "null byte", lambda: hl.beams(model, "a\0b")),
         (TypeError, "top is of type float", lambda: hl.beams(model, TEXT, top=1.5)),
-        (OSError, "nowhere/config.json", lambda: hl.beams(tmp_path / "nowhere", TEXT)),
-        (hl.FileError, "nowhere/config.json", lambda: hl.heads(str(tmp_path / "nowhere"), TEXT)),
+        (OSError, "nowhere: is not there", lambda: hl.beams(tmp_path / "nowhere", TEXT)),
+        (hl.FileError, "nowhere: is not there", lambda: hl.heads(str(tmp_path / "nowhere"), TEXT)),
         (ValueError, "texts", lambda: hl.heads(model, [])),
         (ValueError, "mask is 2.0, expected layers 0 to 1", lambda: hl.heads(model, TEXT, mask=[(2, 0)])),
     ]:

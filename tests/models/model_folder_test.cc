@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "headlight/models/text_encoder.h"
 #include "models/tiny_bert.h"
@@ -86,7 +90,8 @@ TEST(ModelFolder, FromMemoryItIsTheSame) {
   refuses(1, "none", "mine/model.safetensors");
   refuses(2, "none", "mine/vocab.txt");
   refuses(0, std::string((16u << 20) + 1, ' '), "has 16777217 bytes, expected at most 16777216");
-  EXPECT_TRUE(contains(file_error([&] { (void)load("mine", std::span(files).first(2)); }), "mine/vocab.txt"));
+  EXPECT_TRUE(contains(file_error([&] { (void)load("mine", std::span(files).first(2)); }),
+                       "mine: holds neither tokenizer.json nor vocab.txt"));
 }
 
 TEST(ModelFolder, DefaultsOfOldFolders) {
@@ -203,17 +208,38 @@ TEST(ModelFolder, FilesThatAreMissingOrMalformed) {
   EXPECT_TRUE(
       contains(file_error([&] { (void)load(path); }), "sentence_bert_config.json: max_seq_length is 1, expected 2"));
   std::filesystem::remove(folder.path("bert/sentence_bert_config.json"));
-  for (const char* file : {"config.json", "model.safetensors", "vocab.txt"}) {
-    const std::string name = std::string("bert/") + file;
-    const std::string before = folder.read(name);
-    std::filesystem::remove(folder.path(name));
-    EXPECT_TRUE(contains(file_error([&] { (void)load(path); }), "/bert/", file, ": cannot open: No such file"));
-    folder.write(name, before);
+}
+
+TEST(ModelFolder, WhatIsNotThereIsNamed) {
+  const ScratchFolder folder;
+  const std::string path = TinyBert().write(folder);
+  const auto refusal = [&] { return file_error([&] { (void)load(path); }); };
+  const std::string expected =
+      "expected a model's folder (config.json, model.safetensors, and vocab.txt or tokenizer.json) or a .gguf file";
+  const std::vector<std::pair<std::string, std::string>> messages{
+      {"config.json", "holds no config.json, " + expected},
+      {"model.safetensors", "holds no model.safetensors and no model.safetensors.index.json, expected one of them"},
+      {"vocab.txt", "holds neither tokenizer.json nor vocab.txt, expected one of them"},
+  };
+  for (const auto& [file, message] : messages) {
+    const std::string before = folder.read("bert/" + file);
+    std::filesystem::remove(folder.path("bert/" + file));
+    EXPECT_EQ(refusal(), path + ": " + message);
+    folder.write("bert/" + file, before);
   }
   EXPECT_FALSE(hidden_of(path).empty());
-  EXPECT_TRUE(contains(file_error([&] { (void)load(folder.path("nowhere")); }), "nowhere/config.json: cannot open"));
-  EXPECT_TRUE(contains(file_error([&] { (void)load(path + "/config.json"); }),
-                       "bert/config.json: is a file, expected a model's folder (config.json, model.safetensors, and"));
+  const std::string config = path + "/config.json", nowhere = folder.path("some-organisation/some-model");
+  EXPECT_EQ(file_error([&] { (void)load(config); }), config + ": is a file, " + expected);
+  EXPECT_EQ(file_error([&] { (void)load(nowhere); }),
+            nowhere + ": is not there, " + expected + "; nothing is downloaded");
+  EXPECT_TRUE(contains(file_error([] { (void)load("memory", std::span<const FileInMemory>()); }),
+                       "memory: holds no config.json, "));
+  // Whether a family is read is known without its weights.
+  std::filesystem::remove(path + "/model.safetensors");
+  folder.write("bert/pytorch_model.bin", "x");
+  EXPECT_TRUE(contains(refusal(), ".index.json, expected one of them; pytorch_model.bin is not read"));
+  folder.write("bert/config.json", R"({"model_type": "clip"})");
+  EXPECT_TRUE(contains(refusal(), "bert/config.json: model_type is 'clip'"));
 }
 
 TEST(ModelFolder, WeightsThatDoNotFit) {

@@ -55,7 +55,9 @@ TEST(TokenizerErrors, NameFileAndKey) {
 }
 
 TEST(TokenizerErrors, OfModels) {
-  EXPECT_TRUE(contains(error_of("{}"), "tokenizer.json: model is missing"));
+  for (const char* const other : {"{}", R"({"_name_or_path":"x","model_type":"bert"})"}) {
+    EXPECT_TRUE(contains(error_of(other), "tokenizer.json: has no key 'model', expected a tokenizer.json"));
+  }
   EXPECT_TRUE(contains(error_of("[]"), "is no JSON object"));
   const std::vector<std::pair<std::string, std::string>> refused{
       {R"({"type":"WordLevel","vocab":{}})", "model.type is 'WordLevel'"},

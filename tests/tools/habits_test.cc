@@ -37,7 +37,7 @@ TEST(Habits, HelpShowsAnExample) {
   EXPECT_EQ(run_program({"-h"}).out, run_program({"--help"}).out);
   EXPECT_EQ(run_program({"study", "memory", "-h"}).out, run_program({"study", "memory", "--help"}).out);
   EXPECT_EQ(run_program({"help", "study", "memory"}).out, run_program({"study", "memory", "--help"}).out);
-  expect_error(run_program({"help", "shine"}), {"'shine' was not expected"}, 2);
+  expect_error(run_program({"help", "shine"}), {"'shine' is no subcommand, expected one of info, "}, 2);
 }
 
 // What has a default says it.
@@ -62,12 +62,12 @@ TEST(Habits, StudiesSayTheirDefaults) {
 TEST(Habits, AMistypedSubcommandOrOptionIsGuessed) {
   const Surroundings found{.name = "headlight"};
   expect_error(run_program({"stduy", "memory"}, found),
-               {"'stduy' was not expected (did you mean study?); see headlight --help"}, 2);
+               {"'stduy' is no subcommand (did you mean study?); see headlight --help"}, 2);
   expect_error(run_program({"beam"}, found), {"(did you mean beams?)"}, 2);
   expect_error(run_program({"attend", "--casual", "top-left"}, found), {"'--casual'", "(did you mean --causal?)"}, 2);
   expect_error(run_program({"speed", "--thread=1"}, found), {"'--thread=1'", "(did you mean --threads?)"}, 2);
   expect_error(run_program({"study", "memroy", "--quick"}, found),
-               {"'memroy' was not expected (did you mean memory?); see headlight study --help"}, 2);
+               {"'memroy' is no subcommand (did you mean memory?); see headlight study --help"}, 2);
   for (const char* far : {"dome", "illuminate", ""}) {
     const Finished finished = run_program({far});
     EXPECT_EQ(finished.code, 2);
@@ -207,8 +207,13 @@ TEST(Habits, WrongUsageIsExitCodeTwo) {
                {"a subcommand is missing, expected one of ", "memory, ", "see headlight study --help"}, 2);
   expect_error(run_program({"encode", "--text", "a", "-o", "b.npy"}, found), {"--model", "see headlight encode --help"},
                2);
-  expect_error(run_program({"shine"}, found), {"'shine' was not expected; see headlight --help"}, 2);
-  expect_error(run_program({"study", "shine"}, found), {"'shine' was not expected; see headlight study --help"}, 2);
+  expect_error(run_program({"shine"}, found),
+               {"'shine' is no subcommand, expected one of info, ", "; see headlight --help"}, 2);
+  expect_error(run_program({"study", "shine"}, found),
+               {"'shine' is no subcommand, expected one of memory, ", "; see headlight study --help"}, 2);
+  expect_error(run_program({"shine", "info"}, found),
+               {"'shine' is no subcommand, expected one of info, ", "; see headlight --help"}, 2);
+  expect_error(run_program({"info", "-x"}, found), {"'-x' was not expected; see headlight info --help"}, 2);
   expect_error(run_program({"info", "--threads"}, found), {"--threads lacks its value; see headlight info --help"}, 2);
   for (const std::string& subcommand : kSubcommands) {
     expect_error(run_program({subcommand, "--no-such-option"}, found),
@@ -310,7 +315,8 @@ TEST(Habits, FULL_WrongValuesAreSaidInTheSameWords) {
 // As help says: "--text TEXT", again and again.
 TEST(Habits, ListsTakeOneValueEachTime) {
   for (const char* subcommand : {"embed", "heads"}) {
-    expect_error(run_program({subcommand, "--text", "one", "two", "--model", "x"}), {"'two' was not expected"}, 2);
+    expect_error(run_program({subcommand, "--text", "one", "two", "--model", "x"}),
+                 {"'two' was not expected, for options begin with --; see"}, 2);
     const std::string help = run_program({subcommand, "--help"}).out;
     EXPECT_NE(help.find("--text TEXT  "), std::string::npos) << help;
   }

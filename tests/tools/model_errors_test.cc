@@ -127,7 +127,7 @@ TEST_F(ModelErrors, AFolderThatIsNoModelIsNamed) {
   for (const std::string subcommand : {"encode", "embed", "demo"}) {
     std::vector<std::string> more{subcommand, "--model", folder_ / "nowhere"};
     if (subcommand != "demo") more.insert(more.end(), {"--text", "a", "-o", folder_ / "o.npy"});
-    expect_error(run_program(more), {"nowhere"});
+    expect_error(run_program(more), {"nowhere: is not there, expected a model's folder ", "; nothing is downloaded"});
     more[2] = folder_ / "model/model.safetensors";
     expect_error(run_program(more), {"model.safetensors: is a file, expected a model's folder ", " or a .gguf file"});
   }

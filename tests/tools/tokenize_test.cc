@@ -135,7 +135,11 @@ TEST_F(Tokenize, SaysWhatIsWrong) {
     expect_error(run({"--decode", "1," + id}), {"--decode has ", ids}, 2);
   }
   expect_error(run({"--text", "\xFF"}), {"--text number 1 is not UTF-8"});
-  expect_error(run_program({"tokenize", "--model", folder_ / "none", "--text", "b"}), {"none: cannot open"});
+  expect_error(run_program({"tokenize", "--model", folder_ / "none", "--text", "b"}),
+               {"none: is not there", "nothing is downloaded"});
+  std::ofstream(folder_ / "config.json") << R"({"_name_or_path": "x", "model_type": "bert"})";
+  expect_error(run_program({"tokenize", "--model", folder_ / "config.json", "--text", "b"}),
+               {"config.json: has no key 'model', expected a tokenizer.json"});
 }
 
 }  // namespace headlight::test::tokenize_test

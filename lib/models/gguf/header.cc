@@ -37,8 +37,12 @@ const StorageFormatInfo* format_of_type(std::uint32_t type) noexcept {
 }  // namespace
 
 GgufHeader::GgufHeader(const std::string& path, std::span<const std::byte> bytes) : path_(path), bytes_(bytes) {
-  const std::span<const std::byte> magic = take(4, {"the letters GGUF that a file begins with"});
-  if (std::memcmp(magic.data(), "GGUF", 4) != 0) fail("does not begin with the letters GGUF");
+  constexpr std::string_view kMagic = "GGUF";
+  if (bytes.size() < kMagic.size()) {
+    fail("has " + std::to_string(bytes.size()) + " bytes, expected a GGUF file, which begins with the letters GGUF");
+  }
+  const std::span<const std::byte> magic = take(kMagic.size(), {"the letters GGUF"});
+  if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0) fail("does not begin with the letters GGUF");
   const auto version = number<std::uint32_t>({"the version"});
   if (version != 2 && version != 3) {
     fail("is of version " + std::to_string(version) + ", expected 2 or 3" +

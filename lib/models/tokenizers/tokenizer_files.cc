@@ -73,6 +73,8 @@ class Reader {
       files.vocabulary = std::move(json_->vocabulary);
       files.limit = json_->limit;
     } else {
+      if (!folder_.has(kVocabularyFile))
+        folder_.fail("holds neither tokenizer.json nor vocab.txt, expected one of them");
       files.path = folder_.path(kVocabularyFile);
       std::vector<std::string> lines =
           vocabulary_lines(folder_.text(kVocabularyFile, kLargestVocabularyFile), files.path);

@@ -75,9 +75,15 @@ struct Asked {
   std::string path;
 };
 
+// "shine" in "headlight shine info".
+bool has_stray_word(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining();
+  return !unknown.empty() && !unknown.front().starts_with('-');
+}
+
 Asked asked_for(const CLI::App& program) {
   Asked asked{&program, program.get_name()};
-  while (!asked.app->get_subcommands().empty()) {
+  while (!asked.app->get_subcommands().empty() && !has_stray_word(*asked.app)) {
     asked.app = asked.app->get_subcommands().front();
     asked.path += " " + asked.app->get_name();
   }
@@ -88,6 +94,13 @@ std::vector<std::string> subcommands_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* subcommand : app.get_subcommands({})) names.push_back(subcommand->get_name());
   return names;
+}
+
+// "info, attend"
+std::string listed(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all.append(all.empty() ? "" : ", ").append(name);
+  return all;
 }
 
 // Those that --help shows: "--causal".
@@ -129,21 +142,26 @@ std::string wrapped(const std::string& text) {
   return lines;
 }
 
+// Of what was typed and is not known, `app` being as far as the rest leads.
+std::string what_is_unknown(const CLI::App& app, const std::string& typed) {
+  const bool is_option = typed.starts_with("--");
+  const std::vector<std::string> subcommands = subcommands_of(app);
+  const std::string meant = near_name(std::string_view(typed).substr(0, is_option ? typed.find('=') : typed.npos),
+                                      is_option ? options_of(app) : subcommands);
+  const std::string guess = meant.empty() ? "" : " (did you mean " + meant + "?)";
+  if (typed.starts_with("-")) return models::in_quotes(typed) + " was not expected" + guess;
+  if (subcommands.empty()) return models::in_quotes(typed) + " was not expected, for options begin with --";
+  return models::in_quotes(typed) + " is no subcommand" +
+         (meant.empty() ? ", expected one of " + listed(subcommands) : guess);
+}
+
 // What is there and unknown is more likely the mistake than what is not there.
 std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App& app = *asked_for(program).app;
   const std::vector<std::string> unknown = program.remaining(true);
-  if (!unknown.empty()) {
-    const std::string& typed = unknown.front();
-    const bool is_option = typed.starts_with("--");
-    const std::string meant = near_name(std::string_view(typed).substr(0, is_option ? typed.find('=') : typed.npos),
-                                        is_option ? options_of(app) : subcommands_of(app));
-    return models::in_quotes(typed) + " was not expected" + (meant.empty() ? "" : " (did you mean " + meant + "?)");
-  }
+  if (!unknown.empty()) return what_is_unknown(app, unknown.front());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_require_subcommand_min() > 0) {
-    std::string all;
-    for (const std::string& name : subcommands_of(app)) all.append(all.empty() ? "" : ", ").append(name);
-    return "a subcommand is missing, expected one of " + all;
+    return "a subcommand is missing, expected one of " + listed(subcommands_of(app));
   }
   const std::string words = error.what();
   // "--threads: 1 required N missing": of values too many, command.cc has said so.

@@ -60,7 +60,7 @@ bool is_there(const std::string& path) {
 bool is_tokenizer_alone(const std::string& path) {
   const auto has = [&](const char* file) { return is_there(models::path_in(path, file)); };
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return true;
+  if (!std::filesystem::is_directory(path, error)) return is_there(path);
   return has(models::kTokenizerFile) && !has(models::kConfigFile) && !has(models::kModulesFile);
 }
 
