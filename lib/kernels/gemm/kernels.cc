@@ -14,7 +14,8 @@ struct Float32 {
   static constexpr std::int64_t kIterationsOfWord = 1;
   static constexpr std::int64_t kMaxDepth = kGemmFloatDepth;
   static constexpr bool kRoundsA = false;
-  static constexpr const kernels::GemmTileFunction* kTurned = kTurns ? kTurnedTiles : nullptr;
+  // Without vectors there is nothing to turn.
+  static constexpr const kernels::GemmTileFunction* kTurned = kLanes > 1 ? kTurnedTiles : nullptr;
 
   // A call of its own: among the block's variables g++ 12 keeps this loop's in memory.
   [[gnu::noinline]] static void pack_panel(const kernels::Operand& b, std::int64_t first, std::int64_t depth,

@@ -7,6 +7,7 @@
 #include "kernels/gemm/numbers.h"
 #include "kernels/gemm/pack-inl.h"
 #include "kernels/gemm/tile-inl.h"
+#include "kernels/square-inl.h"
 #include "simd/vector-inl.h"
 
 namespace headlight::HEADLIGHT_TARGET {
@@ -49,9 +50,7 @@ HEADLIGHT_INLINE void multiply_turned(const kernels::GemmTile& tile, const float
 #pragma GCC unroll 1
       for (std::int64_t k = first; k < last; k += kLanes) {
         Vec square[kLanes];
-#pragma GCC unroll 16
-        for (int j = 0; j < kLanes; ++j) square[j] = load(b + (v * kLanes + j) * stride + k);
-        transpose(square);
+        load_turned(b + v * kLanes * stride + k, stride, kLanes, kLanes, square);
 #pragma GCC unroll 16
         for (int i = 0; i < kLanes; ++i) add_element(k + i, square[i], sums[v]);
       }
@@ -84,9 +83,8 @@ void run_turned_tile(const kernels::GemmTile& tile) noexcept {
   }
 }
 
-// GemmNumbers::turned_tiles. Without vectors there is nothing to turn.
+// GemmNumbers::turned_tiles.
 constexpr kernels::GemmTileFunction kTurnedTiles[kernels::kTurnedRows] = {run_turned_tile<1>, run_turned_tile<2>};
-constexpr bool kTurns = kLanes > 1;
 
 }  // namespace
 }  // namespace headlight::HEADLIGHT_TARGET
