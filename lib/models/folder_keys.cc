@@ -301,16 +301,6 @@ const FolderKey* find(std::span<const FolderKey> keys, const std::string& key) {
   return found;
 }
 
-// Whether one of the values between the bars is `value`.
-bool is_among(std::string_view values, std::string_view value) {
-  while (!values.empty()) {
-    const std::size_t end = std::min(values.find('|'), values.size());
-    if (values.substr(0, end) == value) return true;
-    values.remove_prefix(std::min(end + 1, values.size()));
-  }
-  return false;
-}
-
 // What was expected in place of a refused value, without quotes.
 std::string expected(std::string_view accepted) {
   if (accepted.empty()) return "nothing";
@@ -328,6 +318,15 @@ std::string expected(std::string_view accepted) {
 }  // namespace
 
 std::span<const FolderKey> folder_keys() noexcept { return kKeys; }
+
+bool is_among(std::string_view values, std::string_view value) noexcept {
+  while (!values.empty()) {
+    const std::size_t end = std::min(values.find('|'), values.size());
+    if (values.substr(0, end) == value) return true;
+    values.remove_prefix(std::min(end + 1, values.size()));
+  }
+  return false;
+}
 
 Unknown unknown_keys_of(std::string_view file) noexcept {
   return std::find(kReported.begin(), kReported.end(), file) != kReported.end() ? Unknown::reported : Unknown::refused;

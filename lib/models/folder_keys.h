@@ -37,6 +37,9 @@ struct FolderKey {
 // family.
 [[nodiscard]] std::span<const FolderKey> folder_keys() noexcept;
 
+// Whether one of some values, "|" between two, is `value`.
+[[nodiscard]] bool is_among(std::string_view values, std::string_view value) noexcept;
+
 [[nodiscard]] Unknown unknown_keys_of(std::string_view file) noexcept;
 
 // Goes through the members of `object`, which is `prefix` ("normalizer.") in a file of that kind: throws FileError

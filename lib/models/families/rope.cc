@@ -9,13 +9,14 @@
 
 #include "headlight/models/errors.h"
 #include "models/families/config_values.h"
+#include "models/folder_keys.h"
 
 namespace headlight::models {
 namespace {
 
 using files::JsonValue;
 
-// A kind of scaling, and the keys of its parameters beside the base and the type.
+// A kind of scaling, and the keys of its parameters beside the base and the type, "|" between two.
 struct Kind {
   std::string_view name;
   RotaryScalingKind kind;
@@ -25,26 +26,16 @@ constexpr std::array<Kind, 7> kKinds{{
     {"default", RotaryScalingKind::none, ""},
     {"linear", RotaryScalingKind::linear, "factor"},
     {"dynamic", RotaryScalingKind::dynamic, "factor"},
-    {"llama3", RotaryScalingKind::llama3, "factor low_freq_factor high_freq_factor original_max_position_embeddings"},
+    {"llama3", RotaryScalingKind::llama3, "factor|low_freq_factor|high_freq_factor|original_max_position_embeddings"},
     {"yarn", RotaryScalingKind::yarn,
-     "factor attention_factor beta_fast beta_slow mscale mscale_all_dim original_max_position_embeddings truncate"},
+     "factor|attention_factor|beta_fast|beta_slow|mscale|mscale_all_dim|original_max_position_embeddings|truncate"},
     {"longrope", RotaryScalingKind::longrope,
-     "factor attention_factor short_factor long_factor original_max_position_embeddings"},
+     "factor|attention_factor|short_factor|long_factor|original_max_position_embeddings"},
     {"proportional", RotaryScalingKind::proportional, "factor"},
 }};
 
 constexpr double kMost = 1e12;
 constexpr double kLeastBase = 2;
-
-// Whether one of the words of a list is `key`.
-bool is_among(std::string_view words, std::string_view key) {
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    if (words.substr(0, end) == key) return true;
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-  return false;
-}
 
 // The parameters of a layer's type, if there are some.
 std::optional<JsonValue> parameters_of(const JsonValue& config, const RopeDefaults& defaults, std::string_view type) {
@@ -59,7 +50,7 @@ std::optional<JsonValue> parameters_of(const JsonValue& config, const RopeDefaul
   const bool by_type = found->find("full_attention") || found->find("sliding_attention");
   if (!by_type) config.fail("rope_parameters", "has no parameters by type of layer, expected full_attention");
   for (const auto& [key, value] : found->members()) {
-    if (value.is_null() || is_among("full_attention sliding_attention", key)) continue;
+    if (value.is_null() || is_among("full_attention|sliding_attention", key)) continue;
     value.fail("is " + value.described() + ", beside parameters by type of layer");
   }
   return found->object(type);
@@ -78,7 +69,7 @@ const Kind& kind_of(const JsonValue& parameters) {
 
 void check_keys(const JsonValue& parameters, const Kind& kind) {
   for (const auto& [key, value] : parameters.members()) {
-    if (value.is_null() || is_among("rope_type type rope_theta partial_rotary_factor", key)) continue;
+    if (value.is_null() || is_among("rope_type|type|rope_theta|partial_rotary_factor", key)) continue;
     if (is_among(kind.keys, key)) continue;
     value.fail("is " + value.described() + ", which the type " + std::string(kind.name) + " does not know");
   }
