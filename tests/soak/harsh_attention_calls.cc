@@ -112,6 +112,38 @@ void visit_attention_of_capped_scores(const Visit& visit) {
   }
 }
 
+// A scale takes products near the largest float beyond it, and others far into those that are large.
+void visit_attention_of_large_scales(const Visit& visit) {
+  for (const std::int64_t keys : {1, 7, 40, 600}) {
+    for (const float scale : {8.0f, 1e10f, -8.0f, FLT_MAX}) {
+      for (const float largest : {1e29f, 3e38f}) {
+        Tensor<float, 4> query({1, 5, 1, 2}), key({1, keys, 1, 2}), value({1, keys, 1, 3}), out({1, 5, 1, 3});
+        Tensor<float, 3> log_sum_exp({1, 1, 5});
+        Tensor<float, 4> probabilities({1, 1, 5, keys});
+        for (std::int64_t i = 0; i < 5; ++i) query(0, i, 0, 0) = i % 2 == 0 ? largest : -largest;
+        for (std::int64_t j = 0; j < keys; ++j) key(0, j, 0, 0) = j % 5 == 3 ? 1e-3f : 1.0f;
+        // Some rows do not see the key of their greatest score.
+        const AttentionOptions backward{.causal = largest > 1e30f ? Causal::top_left : Causal::none, .scale = scale};
+        AttentionOptions options = backward;
+        options.log_sum_exp = log_sum_exp;
+        if (keys % 2 == 1) options.probabilities.per_head = probabilities;
+        const std::string name = std::to_string(keys) + " keys, scale " + std::to_string(scale) + ", products of ";
+        for (const NumberType type : {NumberType::float32, NumberType::bfloat16}) {
+          Stored q(type, query), k(type, key), v(type, value), o(type, out.shape());
+          Stored query_gradient(type, query.shape()), key_gradient(type, key.shape());
+          Stored value_gradient(type, value.shape());
+          visit(name + std::to_string(largest), [&](Engine& engine) {
+            attention(engine, q.view(), k.view(), v.view(), o.view(), options);
+            attention_backward(
+                engine, q.view(), k.view(), v.view(), o.view(), log_sum_exp, o.view(),
+                {.query = query_gradient.view(), .key = key_gradient.view(), .value = value_gradient.view()}, backward);
+          });
+        }
+      }
+    }
+  }
+}
+
 void visit_attention_over_stored_types(const Visit& visit) {
   for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
     HarshCase harsh(with_types(test::random_attention_case(seed, 150), seed));

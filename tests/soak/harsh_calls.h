@@ -15,6 +15,7 @@ using Visit = std::function<void(const std::string& name, const std::function<vo
 void visit_attention(const Visit& visit);
 void visit_attention_of_several_blocks(const Visit& visit);
 void visit_attention_of_capped_scores(const Visit& visit);
+void visit_attention_of_large_scales(const Visit& visit);
 void visit_attention_over_stored_types(const Visit& visit);
 void visit_attention_over_int8(const Visit& visit);
 void visit_attention_backward(const Visit& visit);
@@ -34,6 +35,7 @@ inline constexpr HarshCalls kHarshCalls[] = {
     {"attention", visit_attention},
     {"attention of several blocks", visit_attention_of_several_blocks},
     {"attention of capped scores", visit_attention_of_capped_scores},
+    {"attention of large scales", visit_attention_of_large_scales},
     {"attention over stored types", visit_attention_over_stored_types},
     {"attention over int8", visit_attention_over_int8},
     {"attention backward", visit_attention_backward},

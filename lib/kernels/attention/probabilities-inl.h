@@ -51,6 +51,7 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
   if (sees_any) Scores::run(tile.query, tile.panel, tile.keys, scores);
   const Vec scale = broadcast(tile.modifiers.exponent_scale);
   const Vec average_factor = broadcast(tile.average_factor);
+  const Vec nothing = broadcast(-kInfinity);
 
   for (std::int64_t r = 0; r < tile.query.count; ++r) {
     float* row = scores + r * Scores::kKeys;
@@ -66,13 +67,15 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
       const int visible = static_cast<int>(larger(0, smaller(kLanes, end - j)));
       Vec p = zero();
       if (hidden < visible && tile.sum[r] != 0.0f) {
-        const Vec score = load(row + j);
+        // The power of a key that the row does not see, of any score, might overflow.
+        const Vec before_end = select(mask_first(visible), load(row + j), nothing);
+        const Vec score = select(mask_first(hidden), nothing, before_end);
         const Vec distance = large ? add(scaled_beside(score, scale, minus_maximum), minus_maximum)
                                    : fma(max(broadcast(kLowestScore), score), scale, minus_maximum);
         p = mul(exp2_nonpositive(distance), factor);
         // A masked key of a row that is NaN is still masked; a score of −inf that the row sees is not.
         p = select(mask_first(hidden), zero(), select(mask_first(visible), p, zero()));
-        if (tile.modifiers.masks.mask != nullptr) p = select(equal(score, broadcast(-kInfinity)), zero(), p);
+        if (tile.modifiers.masks.mask != nullptr) p = select(equal(score, nothing), zero(), p);
       }
       if (tile.per_head != nullptr) store_lanes(p, tile.per_head[r] + j, count);
       if (tile.averaged == nullptr) continue;

@@ -14,15 +14,16 @@ inline constexpr float kLargest = 3.40282347e38f;
 inline constexpr float kCareful = 0x1p100f;
 inline constexpr float kCarefulScale = 0x1p27f;
 
-// scaled() where some score is that large. A quarter of it is multiplied, and bounded, which has the same digits.
+// scaled() for any score and scale. Factors that are 2⁶⁴ times as small have a product that does not overflow, and the
+// same digits where the whole one could: there it is bounded first.
 [[gnu::noinline]] inline Vec scaled_carefully(Vec score, Vec exponent_scale) {
-  const Vec size = abs(score);
-  const Mask is_large = less(broadcast(kCareful), size);
-  const Vec quarter = mul(mul(score, select(is_large, broadcast(0.25f), broadcast(1.0f))), exponent_scale);
-  const Vec largest = select(is_large, broadcast(kLargest / 4), broadcast(kLargest));
-  const Vec bounded = min(largest, max(neg(largest), quarter));
-  return select(equal(size, broadcast(kInfinity)), score,
-                mul(bounded, select(is_large, broadcast(4.0f), broadcast(1.0f))));
+  const Vec small = broadcast(0x1p-64f), large = broadcast(0x1p64f);
+  const Vec part = mul(mul(score, small), mul(exponent_scale, small));
+  const Mask is_large = less(broadcast(0x1p-4f), abs(part));
+  const Vec largest = broadcast(kLargest / 0x1p64f / 0x1p64f);
+  const Vec bounded = mul(mul(min(largest, max(neg(largest), part)), large), large);
+  const Vec product = mul(select(is_large, zero(), score), exponent_scale);
+  return select(equal(abs(score), broadcast(kInfinity)), score, select(is_large, bounded, product));
 }
 
 // Whether some score must be.
