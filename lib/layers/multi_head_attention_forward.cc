@@ -23,7 +23,7 @@ namespace headlight {
 namespace {
 
 bool same_view(const View<const float, 3>& a, const View<const float, 3>& b) noexcept {
-  return a.data == b.data && a.shape == b.shape && a.strides == b.strides;
+  return a.data == b.data && a.shape == b.shape && ops::are_same_places(a.shape, a.strides, b.strides);
 }
 
 }  // namespace

@@ -90,6 +90,20 @@ TEST(AttentionPass, RefusesACopyOfAnInput) {
   EXPECT_FALSE(all_zero(attention.parameters()));
 }
 
+// The stride of an axis of one element leads nowhere.
+TEST(AttentionPass, TakesAnInputByAnotherStride) {
+  Engine engine({.threads = 1});
+  MultiHeadAttention attention({.width = 64, .heads = 4});
+  begin_training(attention);
+  Tensor<float, 3> x({1, 5, 64}), y(x.shape()), gradient(x.shape());
+  for (std::int64_t n = 0; n < x.size(); ++n) x.data()[n] = static_cast<float>(n % 7) - 3.0f;
+  const View<const float, 3> same(x.data(), x.shape(), {64, 64, 1});
+  SavedState saved;
+  attention.forward(engine, x, x, same, y, saved, {.seed = 1});
+  attention.backward(engine, x, x, x, saved, y, {.query = gradient});
+  EXPECT_FALSE(all_zero(attention.parameters()));
+}
+
 // What a layer in training says to a backward call, which left no gradient behind.
 template <class Function>
 std::string refused_whole(Layer& layer, Function backward) {
