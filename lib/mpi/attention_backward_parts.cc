@@ -32,25 +32,25 @@ ops::AttentionSizes part_sizes(ops::AttentionSizes sizes, std::int64_t queries, 
 BackwardPart::BackwardPart(const Engine& engine, const Whole& whole, std::int64_t first_query, std::int64_t queries,
                            std::int64_t keys) noexcept
     : whole_(whole),
-      call_{.operands = operands_,
-            .keys = {},
-            .gradients = gradients_,
-            .options = whole_.options,
-            .sizes = part_sizes(whole.sizes, queries, keys),
-            .sequences = {whole_.options, whole.sizes.query_length, whole.sizes.key_length, first_query},
-            .kernels = whole_.kernels.attention,
-            .backward = whole_.kernels.backward,
-            .plan = ops::plan_attention_backward(engine, whole.kernels.attention,
-                                                 part_sizes(whole.sizes, queries, keys), false),
-            .scale = 0.0f,
-            .modifiers = {},
-            .dropout = ops::dropout_of(whole_.options),
-            .heads = whole.heads,
-            .scratch = nullptr,
-            .deltas = nullptr,
-            .running_sums = nullptr,
-            .sums = {},
-            .narrow_sums = nullptr} {
+      call_{
+          .operands = operands_,
+          .keys = {},
+          .gradients = gradients_,
+          .options = whole_.options,
+          .sizes = part_sizes(whole.sizes, queries, keys),
+          .sequences = {whole_.options, whole.sizes.query_length, whole.sizes.key_length, first_query},
+          .kernels = whole_.kernels.attention,
+          .backward = whole_.kernels.backward,
+          .plan = ops::plan_attention_backward(engine, whole.kernels.attention, part_sizes(whole.sizes, queries, keys)),
+          .scale = 0.0f,
+          .modifiers = {},
+          .dropout = ops::dropout_of(whole_.options),
+          .heads = whole.heads,
+          .scratch = nullptr,
+          .deltas = nullptr,
+          .running_sums = nullptr,
+          .sums = {},
+          .narrow_sums = nullptr} {
   whole_.options.bias = rows_of_bias(whole.options.bias, first_query, queries);
   ops::set_scale(call_);
 }
@@ -292,7 +292,7 @@ void KeyGradientKeys::finish(Engine& engine) noexcept {
 
 BackwardBlocks backward_blocks(const Engine& engine, const kernels::AttentionKernels& kernels,
                                const ops::AttentionSizes& sizes) noexcept {
-  const ops::BackwardPlan plan = ops::plan_attention_backward(engine, kernels, sizes, false);
+  const ops::BackwardPlan plan = ops::plan_attention_backward(engine, kernels, sizes);
   return {plan.key_block, plan.query_block};
 }
 

@@ -55,8 +55,7 @@ void lay_out_worker(const kernels::AttentionKernels& kernels, const AttentionSiz
 }  // namespace
 
 BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                     const AttentionSizes& sizes, bool narrow_query_gradient,
-                                     bool sums_large_rows) noexcept {
+                                     const AttentionSizes& sizes, const BackwardRoom& room) noexcept {
   BackwardPlan plan{};
   // Whole groups of six rows and whole panels of keys. Each block of keys fetches all rows that see it and adds to
   // their query gradients, from beyond the second cache level where heads lie side by side: so blocks of keys are as
@@ -75,9 +74,9 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
   plan.workers = runtime::workers_for(engine, units, backward_nanoseconds(kernels, sizes));
   lay_out_worker(kernels, sizes, plan);
   const std::int64_t rows = sizes.batch * sizes.query_heads * sizes.query_length;
-  plan.query_sums = plan.for_call<float>(narrow_query_gradient ? rows * plan.padded_head_dim : 0);
+  plan.query_sums = plan.for_call<float>(room.query_sums ? rows * plan.padded_head_dim : 0);
   plan.delta = plan.for_call<float>(rows);
-  plan.running_sums = plan.for_call<kernels::RunningSum>(sums_large_rows ? rows : 0);
+  plan.running_sums = plan.for_call<kernels::RunningSum>(room.running_sums ? rows : 0);
   plan.progress = plan.for_call<std::int64_t>(units);
   return plan;
 }
@@ -85,19 +84,20 @@ BackwardPlan plan_attention_backward(const Engine& engine, const kernels::Attent
 std::size_t float_backward_scratch_bytes(const Engine& engine, std::string_view operation,
                                          const AttentionShape& shape) {
   const AttentionSizes sizes = check_attention_shape(operation, shape);
-  return plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, false, true).bytes();
+  return plan_attention_backward(engine, kernels::attention_kernels(engine.isa()), sizes, {.running_sums = true})
+      .bytes();
 }
 
 std::size_t backward_scratch_bytes(const Engine& engine, std::string_view operation, const AttentionShape& shape,
                                    NumberType query_gradient) {
   const AttentionSizes sizes = check_attention_shape(operation, shape);
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
-  const bool is_narrow = query_gradient != NumberType::float32;
-  const std::size_t bytes = plan_attention_backward(engine, kernels, sizes, is_narrow, true).bytes();
+  const BackwardRoom room = {.query_sums = query_gradient != NumberType::float32, .running_sums = true};
+  const std::size_t bytes = plan_attention_backward(engine, kernels, sizes, room).bytes();
   if (!engine.features().has(InstructionFeature::amx_bf16)) return bytes;
   // Of operands of bfloat16.
   const kernels::AttentionKernels tiles = kernels::with_shapes_of_tile_registers(kernels);
-  return std::max(bytes, plan_attention_backward(engine, tiles, sizes, is_narrow, true).bytes());
+  return std::max(bytes, plan_attention_backward(engine, tiles, sizes, room).bytes());
 }
 
 }  // namespace headlight::ops

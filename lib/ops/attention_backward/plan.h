@@ -49,10 +49,14 @@ struct BackwardPlan : CallPlan {
   runtime::ScratchPart<std::int64_t> progress;             // [B · Hkv · key_blocks]
 };
 
-// sums_large_rows: with room for running_sums. Ranks refuse such rows, and who asks for blocks alone needs none.
+// For what a call has room beside what every call has. Ranks refuse large rows, and who asks for blocks alone needs
+// neither.
+struct BackwardRoom {
+  bool query_sums = false;    // of a narrow query gradient
+  bool running_sums = false;  // of large rows
+};
 [[nodiscard]] BackwardPlan plan_attention_backward(const Engine& engine, const kernels::AttentionKernels& kernels,
-                                                   const AttentionSizes& sizes, bool narrow_query_gradient,
-                                                   bool sums_large_rows = false) noexcept;
+                                                   const AttentionSizes& sizes, const BackwardRoom& room = {}) noexcept;
 
 // What a call over float32 borrows, and the most that one over any types does. Both throw as the operation does for a
 // shape that cannot be.

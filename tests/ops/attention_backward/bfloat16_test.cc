@@ -37,7 +37,7 @@ std::int64_t key_block_of(const Engine& engine, std::int64_t head_dim, std::int6
   const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine.isa());
   const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, head_dim, value_dim};
   return ops::plan_attention_backward(
-             engine, multiplies_tiles(engine) ? kernels::with_shapes_of_tile_registers(kernels) : kernels, sizes, false)
+             engine, multiplies_tiles(engine) ? kernels::with_shapes_of_tile_registers(kernels) : kernels, sizes)
       .key_block;
 }
 

@@ -28,7 +28,7 @@ std::int64_t key_block(std::int64_t head_dim, std::int64_t value_dim) {
   for (const Isa isa : available_isas()) {
     const Engine engine = engine_of(isa);
     const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, head_dim, value_dim};
-    const auto plan = ops::plan_attention_backward(engine, kernels::attention_kernels(isa), sizes, false);
+    const auto plan = ops::plan_attention_backward(engine, kernels::attention_kernels(isa), sizes);
     largest = std::max(largest, plan.key_block);
   }
   return largest;

@@ -59,7 +59,7 @@ TEST_P(TypedAttentionBackward, HasThemOverSeveralBlocksOfKeys) {
   const auto key_block = [&](std::int64_t head_dim, std::int64_t value_dim) {
     const ops::AttentionSizes sizes{1, 64, 64, 1, 1, 1, head_dim, value_dim};
     const kernels::AttentionKernels& kernels = kernels::attention_kernels(engine(0).isa());
-    return ops::plan_attention_backward(engine(0), kernels, sizes, false).key_block;
+    return ops::plan_attention_backward(engine(0), kernels, sizes).key_block;
   };
   for (std::uint64_t seed = 1; seed <= test::count<std::uint64_t>(30, 8) && !HasFailure(); ++seed) {
     expect_bits_of_floats(test::random_case_of_several_blocks(seed, key_block));
