@@ -16,7 +16,7 @@ using files::JsonValue;
 // beside what reads it.
 // clang-format off
 constexpr FolderKey kKeys[] = {
-    {"config.json", "model_type", Treatment::read, "", "one of the families below; `bert` in the oldest files, which have none"},
+    {"config.json", "model_type", Treatment::read, "", "one of the families in the table under Files; `bert` where the key is missing, as in the oldest files"},
     {"config.json", "tokenizer_class", Treatment::read, "", "where tokenizer_config.json names none"},
     {"config.json", "is_decoder", Treatment::refused, "false", ""},
     {"config.json", "is_causal", Treatment::refused, "false", ""},
