@@ -94,19 +94,26 @@ const Family* family_of(const JsonValue& document) {
 constexpr const char* kModelExpected =
     "expected a model's folder (config.json, model.safetensors, and vocab.txt or tokenizer.json) or a .gguf file";
 
-// config.json of a family that is read, which is known before the weights, gigabytes maybe, are there.
-JsonValue read_document(const ModelFolder& transformer) {
+// config.json, and its family.
+struct Document {
+  JsonValue json;
+  const Family* family;  // null for BERT's
+};
+
+// Of a family that is read, which is known before the weights, gigabytes maybe, are there.
+Document read_document(const ModelFolder& transformer) {
   if (!transformer.has(kConfigFile)) transformer.fail(std::string("holds no config.json, ") + kModelExpected);
-  JsonValue document = transformer.json(kConfigFile);
-  static_cast<void>(family_of(document));
-  return document;
+  JsonValue json = transformer.json(kConfigFile);
+  const Family* const family = family_of(json);
+  return {std::move(json), family};
 }
 
-Config read_config(const JsonValue& document, const SafetensorsFile* weights, ModelOptions& options) {
+Config read_config(const Document& from, const SafetensorsFile* weights, ModelOptions& options) {
+  const JsonValue& document = from.json;
   options.model_type = model_type_of(document);
   Config config;
   config.text = config_text(document);
-  config.family = family_of(document);
+  config.family = from.family;
   if (config.family == nullptr) {
     expect_tensors_of_blocks(document, keys_of_blocks(nullptr), weights);
     const BertConfig bert = read_bert_config(document, options.unknown_keys);
@@ -225,7 +232,7 @@ struct TextParts {
 };
 
 // And `options` of the network's sizes and the longest texts. `weights`: null where none are read.
-TextParts read_text_parts(const ModelFolder& transformer, const JsonValue& document, const SafetensorsFile* weights,
+TextParts read_text_parts(const ModelFolder& transformer, const Document& document, const SafetensorsFile* weights,
                           ModelOptions& options) {
   TextParts parts;
   parts.config = read_config(document, weights, options);
@@ -250,7 +257,7 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   const std::vector<Module> modules = read_modules(folder, options.unknown_keys);
   const ModelFolder transformer = transformer_folder(folder, modules);
   refuse_adapter(transformer);
-  const JsonValue document = read_document(transformer);
+  const Document document = read_document(transformer);
   SafetensorsFile file = transformer.safetensors(kWeightsFile);
   TextParts parts = read_text_parts(transformer, document, &file, options);
   read_vectors(folder, modules, wanted.pooling, options);
