@@ -31,6 +31,7 @@
 #include "models/tokenizers/text_tokenizer.h"
 #include "models/tokenizers/text_tokenizer_files.h"
 #include "models/tokenizers/tokenizer_files.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -48,7 +49,7 @@ struct Config {
 
 std::string known_families() {
   std::string names = "bert";
-  for (const Family& family : families()) names += ", " + std::string(family.model_type);
+  for (const Family& family : families()) runtime::append_item(names, family.model_type);
   return names;
 }
 

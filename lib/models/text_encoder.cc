@@ -17,6 +17,7 @@
 #include "models/text_vectors.h"
 #include "models/tokenizers/text_tokenizer.h"
 #include "models/workspace.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -234,7 +235,7 @@ std::string_view TextEncoder::prompt_of(const EmbedOptions& options) const {
   const std::string& name = options.prompt_name ? *options.prompt_name : options_.default_prompt;
   if (const auto found = options_.prompts.find(name); found != options_.prompts.end()) return found->second;
   std::string names;
-  for (const auto& [known, text] : options_.prompts) names += (names.empty() ? "" : ", ") + printable(known);
+  for (const auto& [known, text] : options_.prompts) runtime::append_item(names, printable(known));
   fail_call("embed: prompt_name is " + in_quotes(name) +
             ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
 }

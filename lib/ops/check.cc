@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/typed_check.h"
+#include "runtime/list_text.h"
 
 namespace headlight::ops {
 
@@ -108,12 +109,9 @@ void fail_with(std::string_view operation, const MessagePart* parts, std::size_t
 }
 
 std::string describe(std::span<const std::int64_t> shape) {
-  std::string text = "[";
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (axis != 0) text += ", ";
-    text += std::to_string(shape[axis]);
-  }
-  return text + "]";
+  std::string extents;
+  for (const std::int64_t extent : shape) runtime::append_item(extents, std::to_string(extent));
+  return "[" + extents + "]";
 }
 
 Extent check_view(std::string_view operation, std::string_view argument, const void* data, std::size_t element_size,

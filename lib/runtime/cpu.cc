@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "runtime/isa_list.h"
+#include "runtime/list_text.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -189,14 +190,13 @@ std::string cpu_name() {
 
 std::string list_of_available_isas() {
   std::string text;
-  for (const Isa isa : available_isas()) text += (text.empty() ? "" : ", ") + std::string(name(isa));
+  for (const Isa isa : available_isas()) append_item(text, name(isa));
   return text;
 }
 
 std::string list_of(InstructionFeatures features) {
   std::string text;
-  for (const InstructionFeature feature : features.list())
-    text += (text.empty() ? "" : ", ") + std::string(name(feature));
+  for (const InstructionFeature feature : features.list()) append_item(text, name(feature));
   return text.empty() ? "none" : text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headlight/models/errors.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 
@@ -41,7 +42,7 @@ Activation activation_named(const JsonValue& config, std::string_view key, std::
   std::string expected;
   for (const ActivationName& known : kActivationNames) {
     if (name == known.name) return known.activation;
-    expected += (expected.empty() ? "" : ", ") + std::string(known.name);
+    runtime::append_item(expected, known.name);
   }
   config.fail(key, "is " + in_quotes(name) + ", expected one of " + expected);
 }

@@ -10,6 +10,7 @@
 #include "headlight/models/errors.h"
 #include "models/families/config_values.h"
 #include "models/folder_keys.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -62,7 +63,7 @@ const Kind& kind_of(const JsonValue& parameters) {
   std::string expected;
   for (const Kind& kind : kKinds) {
     if (kind.name == name) return kind;
-    expected += (expected.empty() ? "" : ", ") + std::string(kind.name);
+    runtime::append_item(expected, kind.name);
   }
   parameters.fail(key, "is " + in_quotes(name) + ", expected one of " + expected);
 }

@@ -12,6 +12,7 @@
 #include "models/gguf/header.h"
 #include "models/gguf/split.h"
 #include "models/tensor_files/stored_weight.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 GgufType GgufValue::type() const noexcept { return static_cast<GgufType>(read_number<std::uint32_t>(bytes_.data())); }
@@ -162,7 +163,7 @@ const GgufTensor& readable(const GgufFile& file, std::string_view name) {
   if (tensor->format) return *tensor;
   std::string known;
   for (const StorageFormatInfo& of : storage_formats()) {
-    if (of.gguf >= 0) known.append(known.empty() ? "" : ", ").append(of.gguf_name);
+    if (of.gguf >= 0) runtime::append_item(known, of.gguf_name);
   }
   throw FileError(file.path(), "tensor " + in_quotes(name) + " has the type " + std::to_string(tensor->type) +
                                    ", expected one of " + known);

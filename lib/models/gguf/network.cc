@@ -16,6 +16,7 @@
 #include "models/families/tables.h"
 #include "models/gguf/names.h"
 #include "models/json_text.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -254,7 +255,7 @@ const Architecture& architecture_of(const GgufMetadata& metadata) {
   std::string expected;
   for (const Architecture& known : architectures()) {
     if (known.name == metadata.architecture()) return known;
-    expected += (expected.empty() ? "" : ", ") + std::string(known.name);
+    runtime::append_item(expected, known.name);
   }
   metadata.fail("general.architecture", "is " + in_quotes(metadata.architecture()) + ", expected one of " + expected);
 }
@@ -262,7 +263,7 @@ const Architecture& architecture_of(const GgufMetadata& metadata) {
 // What config.json says of such angles.
 std::string longrope_text(std::span<const double> factors, std::int64_t longest) {
   std::string list;
-  for (const double factor : factors) list += (list.empty() ? "" : ", ") + json_text(factor);
+  for (const double factor : factors) runtime::append_item(list, json_text(factor));
   JsonObject scaling(": ", ", ");
   scaling.add("rope_type", "longrope");
   scaling.add("factor", 1.0);

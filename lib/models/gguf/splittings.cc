@@ -6,6 +6,7 @@
 #include "headlight/models/errors.h"
 #include "models/gguf/tokens.h"
 #include "models/json_text.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -162,7 +163,7 @@ const GgufSplitting& gguf_splitting(const GgufMetadata& metadata) {
   std::string expected;
   for (const GgufSplitting& known : kSplittings) {
     if (known.name == name) return known;
-    expected += (expected.empty() ? "" : ", ") + std::string(known.name);
+    runtime::append_item(expected, known.name);
   }
   metadata.fail(kGgufPre, "is " + in_quotes(name) + ", expected one of " + expected);
 }

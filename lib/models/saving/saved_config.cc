@@ -8,6 +8,7 @@
 
 #include "models/families/config_values.h"
 #include "models/json_text.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -39,12 +40,9 @@ std::string text_of(const JsonValue& value) {
     return "{" + object.members() + "}";
   }
   if (value.is_array()) {
-    std::string list = "[";
-    for (const JsonValue& element : value.elements()) {
-      if (list.size() > 1) list += ", ";
-      list += text_of(element);
-    }
-    return list + "]";
+    std::string list;
+    for (const JsonValue& element : value.elements()) runtime::append_item(list, text_of(element));
+    return "[" + list + "]";
   }
   if (const auto text = value.as_string()) return json_text(*text);
   if (const auto truth = value.as_boolean()) return json_text(*truth);

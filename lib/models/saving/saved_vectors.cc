@@ -6,6 +6,7 @@
 #include "headlight/models/safetensors.h"
 #include "models/json_text.h"
 #include "models/model_folder.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -56,7 +57,7 @@ std::string pooling_text(const ModelOptions& options) {
   JsonObject pooling(": ", ",\n  ");
   pooling.add("word_embedding_dimension", options.encoder.width);
   std::string modes;
-  for (const PoolingMode mode : options.pooling) modes += (modes.empty() ? "" : ", ") + json_text(name(mode));
+  for (const PoolingMode mode : options.pooling) runtime::append_item(modes, json_text(name(mode)));
   pooling.add_text("pooling_mode", options.pooling.size() == 1 ? modes : "[" + modes + "]");
   pooling.add("include_prompt", options.pool_prompt);
   return pooling.document();

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "headlight/models/errors.h"
+#include "runtime/list_text.h"
 
 namespace headlight::models {
 namespace {
@@ -165,7 +166,7 @@ NpyHeader parse_npy_header(const std::string& path, std::string_view text) { ret
 
 std::string npy_tuple(std::span<const std::int64_t> shape) {
   std::string tuple;
-  for (const std::int64_t extent : shape) tuple += (tuple.empty() ? "" : ", ") + std::to_string(extent);
+  for (const std::int64_t extent : shape) runtime::append_item(tuple, std::to_string(extent));
   return shape.size() == 1 ? tuple + ',' : tuple;
 }
 

@@ -14,6 +14,7 @@
 #include "headlight/models/npy.h"
 #include "headlight/models/text_encoder.h"
 #include "headlight/out_of_memory.h"
+#include "runtime/list_text.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/arrays.h"
 #include "tools/headlight/support/json.h"
@@ -45,7 +46,7 @@ std::string prompt_of(const Arguments& arguments, const models::TextEncoder& mod
   const auto& prompts = model.options().prompts;
   if (const auto found = prompts.find(arguments.prompt); found != prompts.end()) return found->second;
   std::string names;
-  for (const auto& [known, text] : prompts) names += (names.empty() ? "" : ", ") + models::printable(known);
+  for (const auto& [known, text] : prompts) runtime::append_item(names, models::printable(known));
   throw UsageError("--prompt is " + models::in_quotes(arguments.prompt) +
                    ", expected the name of one of the model's: " + (names.empty() ? "it has none" : names));
 }

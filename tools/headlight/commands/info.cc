@@ -5,6 +5,7 @@
 
 #include "headlight/engine.h"
 #include "headlight/system.h"
+#include "runtime/list_text.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/demonstration/grammar.h"
 #include "tools/headlight/support/display_text.h"
@@ -57,7 +58,7 @@ std::string kibibytes(std::int64_t bytes) { return bytes == 0 ? "none" : std::to
 
 std::string as_text(const Engine& engine, const SystemInfo& system) {
   std::string sets, features;
-  for (const Isa isa : available_isas()) sets.append(sets.empty() ? "" : ", ").append(name(isa));
+  for (const Isa isa : available_isas()) runtime::append_item(sets, name(isa));
   for (const InstructionFeature feature : engine.features().list()) {
     features.append(features.empty() ? " with " : " and ").append(name(feature));
   }
@@ -65,9 +66,7 @@ std::string as_text(const Engine& engine, const SystemInfo& system) {
   text += "\nCPU               " + (system.cpu_name.empty() ? "unknown" : system.cpu_name);
   text += "\ninstruction set   " + std::string(name(engine.isa())) + features + " (available: " + sets + ")";
   std::string fast;
-  for (const InstructionFeature feature : fast_features(engine.isa())) {
-    fast.append(fast.empty() ? "" : ", ").append(name(feature));
-  }
+  for (const InstructionFeature feature : fast_features(engine.isa())) runtime::append_item(fast, name(feature));
   text += "\nnumerics          " + std::string(name(engine.numerics())) +
           " (--numerics fast adds: " + (fast.empty() ? "none" : fast) + ")";
   std::string products, attention;

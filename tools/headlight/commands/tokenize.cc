@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/list_text.h"
 #include "tools/headlight/commands/commands.h"
 #include "tools/headlight/support/json.h"
 #include "tools/headlight/support/line_stream.h"
@@ -28,8 +29,8 @@ std::string as_json(const ModelTokens& model, const std::string& text) {
   const std::vector<std::int64_t> ids = model.encode(text);
   std::string numbers, tokens;
   for (const std::int64_t id : ids) {
-    numbers.append(numbers.empty() ? "" : ", ").append(std::to_string(id));
-    tokens.append(tokens.empty() ? "" : ", ").append(json_text(model.token(id).value_or("")));
+    runtime::append_item(numbers, std::to_string(id));
+    runtime::append_item(tokens, json_text(model.token(id).value_or("")));
   }
   return "{\"ids\": [" + numbers + "], \"tokens\": [" + tokens + "]}\n";
 }

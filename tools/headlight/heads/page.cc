@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "headlight/models/errors.h"
+#include "runtime/list_text.h"
 #include "tools/headlight/heads/heads.h"
 #include "tools/headlight/heads/page_text.h"
 #include "tools/headlight/support/display_text.h"
@@ -17,12 +18,6 @@ using analysis::Measure;
 
 constexpr int kShades = 10;
 constexpr std::size_t kTokenColumns = 24;
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : ", ").append(word);
-  return text;
-}
 
 // A grid of shades, one path each: 0 … 9, or −1 for a cell without a value. Cells of one shade side by side are one
 // stroke, so that large matrices stay small.
@@ -78,7 +73,7 @@ std::string findings(const HeadsReport& report, const PruningReport* pruning) {
   if (pruning != nullptr) {
     std::vector<std::string> names;
     for (const HeadName& name : pruning->silenced) names.push_back(name.text());
-    text += "<li>without <b>" + joined(names) + "</b> " +
+    text += "<li>without <b>" + runtime::list_text(names) + "</b> " +
             format(
                 "the last hidden states change by %.1f %% of their length, and sentence vectors keep a cosine of "
                 "%.4f on average, %.4f at worst</li>\n",
@@ -202,7 +197,7 @@ std::string pictures(const HeadsReport& report) {
       const std::int64_t number = layer * report.heads + head;
       const HeadAttention& attention = report.attention[static_cast<std::size_t>(number)];
       const std::string name = HeadName{layer, head}.text();
-      const std::string kinds = joined(names_of(report, number));
+      const std::string kinds = runtime::list_text(names_of(report, number));
       text += "<a class=\"card\" href=\"#head-" + name + "\" title=\"" +
               format("entropy %.2f, sharpest weight %.2f, distance %.1f", attention.entropy.value_or(0),
                      attention.confidence.value_or(0), attention.distance.value_or(0)) +
@@ -238,7 +233,7 @@ std::string table(const HeadsReport& report) {
   for (std::int64_t number = 0; number < report.all_heads(); ++number) {
     const HeadAttention& head = report.attention[static_cast<std::size_t>(number)];
     const std::string name = report.name(number).text();
-    const std::string kinds = joined(names_of(report, number));
+    const std::string kinds = runtime::list_text(names_of(report, number));
     const std::int64_t closest = closest_in_layer(report, number);
     text += "<tr id=\"head-" + name + "\">" + format("<td data-value=\"%lld\">", static_cast<long long>(number)) +
             name + "</td><td data-value=\"" + kinds + "\">" + kinds + "</td>";
@@ -293,7 +288,7 @@ std::string script_data(const HeadsReport& report) {
     data["cka"].push_back(cka.has_value() ? Json(std::lround(1000 * cka.value())) : Json());
   }
   for (std::int64_t number = 0; number < report.all_heads(); ++number) {
-    data["kinds"].push_back(joined(names_of(report, number)));
+    data["kinds"].push_back(runtime::list_text(names_of(report, number)));
   }
   return data.dump();
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "headlight/models/errors.h"
+#include "runtime/list_text.h"
 #include "tools/headlight/heads/heads.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
@@ -24,9 +25,10 @@ std::string fixed(const Measure& measure, const char* pattern) {
   return std::string(format(pattern, 0.0).size() - 1, ' ').append("–");
 }
 
-std::string joined(const std::vector<std::string>& words, const char* between) {
+// With spaces between.
+std::string joined(const std::vector<std::string>& words) {
   std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
+  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
   return text;
 }
 
@@ -95,7 +97,7 @@ std::string kinds(const HeadsReport& report, const Style& style) {
       {"local", "at most two tokens away"},      {kNoOp, "[CLS] and [SEP], at no word: no-op"}};
   std::vector<std::pair<std::string, std::string>> rows;
   for (const auto& [name, meaning] : kMeanings) {
-    if (heads.contains(name)) rows.emplace_back(meaning, joined(heads[name], " "));
+    if (heads.contains(name)) rows.emplace_back(meaning, joined(heads[name]));
   }
   for (const RelationLooks& relation : report.relations) {
     std::string along = heads_along(report, relation);
@@ -182,7 +184,7 @@ std::string importance_text(const HeadsReport& report, const Style& style) {
 std::string pruning_text(const PruningReport& pruning, const Style& style) {
   std::vector<std::string> names;
   for (const HeadName& name : pruning.silenced) names.push_back(name.text());
-  std::string text = style.bold + "Without " + joined(names, ", ") + style.plain + "\n";
+  std::string text = style.bold + "Without " + runtime::list_text(names) + style.plain + "\n";
   text += "  the last hidden states change by " + fixed(Measure(100 * pruning.change.value_or(0)), "%.1f") +
           " % of their length\n";
   text += "  sentence vectors keep a cosine of " + fixed(pruning.mean_cosine, "%.4f") +

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/list_text.h"
 #include "tools/headlight/pictures/chart.h"
 #include "tools/headlight/studies/depth_stack.h"
 #include "tools/headlight/studies/study.h"
@@ -135,7 +136,7 @@ Kind kind_of(const Plan& plan, const std::vector<Run>& runs, Norm norm, bool res
     kind.initial = reach(run.initial);
     kind.probed = reach(run.probed);
     if (run.stopped >= 0 || run.final_loss() > 0.5 * plan.guessing()) continue;
-    kind.learned += (kind.learned.empty() ? "" : ", ") + std::to_string(run.stack.depth);
+    runtime::append_item(kind.learned, std::to_string(run.stack.depth));
     kind.deepest = run.stack.depth;
   }
   if (kind.learned.empty()) kind.learned = "none";

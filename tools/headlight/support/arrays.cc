@@ -20,12 +20,6 @@ auto with_memory(const models::NpyReader& file, const Read& read) {
 
 }  // namespace
 
-std::string describe(std::span<const std::int64_t> shape) {
-  std::string text = "[";
-  for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
-}
-
 std::string describe_float32(std::span<const std::int64_t> shape) { return describe(shape) + " float32"; }
 
 void warn_if_rounded(const std::string& path, double rounded) {

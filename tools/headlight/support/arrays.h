@@ -9,13 +9,13 @@
 
 #include "headlight/models/npy.h"
 #include "headlight/tensor.h"
+#include "models/describe.h"
 #include "models/tensor_files/npy_reader.h"
 #include "tools/headlight/support/output.h"
 
 namespace headlight::program {
 
-// "[2, 5, 3, 64]"
-[[nodiscard]] std::string describe(std::span<const std::int64_t> shape);
+using models::describe;
 
 // A file whose header has been read, of an array that has `axes` axes; `meaning` says which they are: "[B, Lq, Hq, D]".
 // Throws FileError.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "headlight/models/errors.h"
+#include "runtime/list_text.h"
 #include "tools/headlight/support/near_name.h"
 #include "tools/headlight/support/number_parse.h"
 #include "tools/headlight/support/process.h"
@@ -96,13 +97,6 @@ std::vector<std::string> subcommands_of(const CLI::App& app) {
   return names;
 }
 
-// "info, attend"
-std::string listed(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) all.append(all.empty() ? "" : ", ").append(name);
-  return all;
-}
-
 // Those that --help shows: "--causal".
 std::vector<std::string> options_of(const CLI::App& app) {
   std::vector<std::string> names;
@@ -152,7 +146,7 @@ std::string what_is_unknown(const CLI::App& app, const std::string& typed) {
   if (typed.starts_with("-")) return models::in_quotes(typed) + " was not expected" + guess;
   if (subcommands.empty()) return models::in_quotes(typed) + " was not expected, for options begin with --";
   return models::in_quotes(typed) + " is no subcommand" +
-         (meant.empty() ? ", expected one of " + listed(subcommands) : guess);
+         (meant.empty() ? ", expected one of " + runtime::list_text(subcommands) : guess);
 }
 
 // What is there and unknown is more likely the mistake than what is not there.
@@ -161,7 +155,7 @@ std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error)
   const std::vector<std::string> unknown = program.remaining(true);
   if (!unknown.empty()) return what_is_unknown(app, unknown.front());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_require_subcommand_min() > 0) {
-    return "a subcommand is missing, expected one of " + listed(subcommands_of(app));
+    return "a subcommand is missing, expected one of " + runtime::list_text(subcommands_of(app));
   }
   const std::string words = error.what();
   // "--threads: 1 required N missing": of values too many, command.cc has said so.

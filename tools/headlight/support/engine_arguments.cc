@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "headlight/models/errors.h"
+#include "runtime/list_text.h"
 
 namespace headlight::program {
 
@@ -30,7 +31,7 @@ EngineOptions EngineArguments::options() const {
     const std::vector<Isa> available = available_isas();
     if (std::find(available.begin(), available.end(), *options.isa) == available.end()) {
       std::string names;
-      for (const Isa one : available) names.append(names.empty() ? "" : ", ").append(name(one));
+      for (const Isa one : available) runtime::append_item(names, name(one));
       throw std::runtime_error("--isa is " + models::in_quotes(isa) +
                                ", expected one that this build and CPU have: " + names);
     }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "headlight/models/errors.h"
+#include "runtime/list_text.h"
 #include "tools/headlight/support/display_text.h"
 #include "tools/headlight/support/number_text.h"
 #include "tools/headlight/support/process.h"
@@ -55,8 +56,7 @@ void UnknownWords::add(TextSource& texts) {
 }
 
 std::string UnknownWords::names() const {
-  std::string names;
-  for (const std::string& name : first_) names += (names.empty() ? "" : ", ") + name;
+  const std::string names = runtime::list_text(first_);
   return hashes_.size() > first_.size() ? names + ", …" : names;
 }
 

@@ -1,0 +1,23 @@
+// Lists in messages and documents: "query, key, value".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace headlight::runtime {
+
+// One more at the end.
+inline void append_item(std::string& list, std::string_view item) {
+  if (!list.empty()) list += ", ";
+  list += item;
+}
+
+// All of a range of strings.
+template <class Items>
+[[nodiscard]] std::string list_text(const Items& items) {
+  std::string list;
+  for (const std::string_view item : items) append_item(list, item);
+  return list;
+}
+
+}  // namespace headlight::runtime
