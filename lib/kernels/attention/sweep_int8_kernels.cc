@@ -37,30 +37,35 @@ HEADLIGHT_INLINE void turn_bytes(IntVec (&rows)[kBytesOfBlock]) {
 }
 
 // The keys that the sweep reads next, asked for a few lines at a time: a core waits for few, and stands still where it
-// is asked for many at once. Those that come from far are wanted in the second-level cache alone.
+// is asked for many at once. Those that come from far are wanted in the second-level cache alone. Keys in one piece
+// count as one long row.
 class KeysAskedFor {
  public:
   explicit KeysAskedFor(const SweepScores<StoredInt8>& tile)
       : row_(tile.next + tile.further),
         stride_(tile.key_stride),
-        head_dim_(tile.head_dim),
-        rows_(tile.next != nullptr ? kKeysTogether : 0),
+        columns_(in_one_piece(tile) ? kKeysTogether * tile.head_dim : tile.head_dim),
+        rows_(tile.next == nullptr ? 0
+              : in_one_piece(tile) ? 1
+                                   : kKeysTogether),
         from_far_(tile.second_level_alone) {}
 
   [[nodiscard]] HEADLIGHT_INLINE bool has_more() const { return rows_ != 0; }
   HEADLIGHT_INLINE void ask_for_line() {
     from_far_ ? __builtin_prefetch(row_ + column_, 0, 2) : __builtin_prefetch(row_ + column_);
     column_ += StoredInt8::kOfLine;
-    if (column_ < head_dim_) return;
+    if (column_ < columns_) return;
     column_ = 0;
     row_ += stride_;
     --rows_;
   }
 
  private:
+  static bool in_one_piece(const SweepScores<StoredInt8>& tile) { return tile.key_stride == tile.head_dim; }
+
   const std::int8_t* row_;
   std::int64_t stride_;
-  std::int64_t head_dim_;
+  std::int64_t columns_;  // of a row
   std::int64_t column_ = 0;
   int rows_;
   bool from_far_;
