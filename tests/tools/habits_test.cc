@@ -158,7 +158,7 @@ void expect_runs(const std::string& command) {
   }
   std::filesystem::create_directories(folder / "build/release");
   std::filesystem::create_directories(folder / "docs");
-  std::filesystem::create_symlink(HEADLIGHT_PROGRAM, folder / "build/release/headlight");
+  std::filesystem::create_symlink(program_path, folder / "build/release/headlight");
   std::filesystem::create_directory_symlink(HEADLIGHT_SOURCE "/tests", folder / "tests");
   std::filesystem::create_symlink(HEADLIGHT_SOURCE "/README.md", folder / "README.md");
   const std::string there = "cd '" + (folder / "") + "' && {\n" + command + "\n} >out 2>&1";

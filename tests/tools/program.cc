@@ -56,11 +56,12 @@ std::int64_t resident_peak(pid_t process) {
 
 }  // namespace
 
+const char* const program_path = HEADLIGHT_PROGRAM;
+
 Finished run_program(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
   const ScratchFolder folder;
   std::ofstream(folder / "in", std::ios::binary) << surroundings.input;
-  std::vector<char*> pointers{
-      const_cast<char*>(surroundings.name.empty() ? HEADLIGHT_PROGRAM : surroundings.name.c_str())};
+  std::vector<char*> pointers{const_cast<char*>(surroundings.name.empty() ? program_path : surroundings.name.c_str())};
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
 
@@ -76,7 +77,7 @@ Finished run_program(const std::vector<std::string>& arguments, const Surroundin
       const rlimit limit{most, most};
       if (most != 0) ::setrlimit(resource, &limit);
     }
-    ::execv(HEADLIGHT_PROGRAM, pointers.data());
+    ::execv(program_path, pointers.data());
     ::_exit(127);
   }
   int status = 0;

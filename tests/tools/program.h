@@ -9,6 +9,9 @@
 
 namespace headlight::test {
 
+// Where the program was built.
+extern const char* const program_path;
+
 struct Finished {
   int code = -1;  // of exit(); −1 when a signal ended the program
   std::string out;

@@ -188,7 +188,7 @@ TEST_F(Train, StopsCleanlyOnASignal) {
     if (child == 0) {
       ::signal(signal, SIG_DFL);  // a test run in the background may have been told to ignore SIGINT
       if (std::freopen(log.c_str(), "w", stdout) == nullptr) ::_exit(126);
-      ::execl(HEADLIGHT_PROGRAM, HEADLIGHT_PROGRAM, "train", "-o", out.c_str(), "--steps", "1000000", nullptr);
+      ::execl(program_path, program_path, "train", "-o", out.c_str(), "--steps", "1000000", nullptr);
       ::_exit(127);
     }
     // A signal before the program listens would just end it.
