@@ -158,8 +158,9 @@ struct EngineState;
 //
 // A host may trap division by zero, overflow and invalid operations (feenableexcept(3)): a call raises none of them
 // unless a number that it reads is NaN or infinite, other than −∞ for a key that is hidden, or a sum or product of its
-// numbers is too large for float32, or a result for its type. Attention multiplies scores by log₂ e: those of more than
-// 2.3e38 are too large. The norms of normalization.h do with an epsilon of 0, of rows that vary in nothing or are 0.
+// numbers is too large for float32, or a result for its type. Attention multiplies scores by scale · log₂ e: a product
+// below −FLT_MAX is too large beside a greater one of its row that is not. The norms of normalization.h do with an
+// epsilon of 0, of rows that vary in nothing or are 0.
 //
 // A call takes at most 24 KiB of the stack, of the thread that makes it and of each worker: a thread of 32 KiB is
 // enough.

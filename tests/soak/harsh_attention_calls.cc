@@ -115,15 +115,15 @@ void visit_attention_of_capped_scores(const Visit& visit) {
 // A scale takes products near the largest float beyond it, and others far into those that are large.
 void visit_attention_of_large_scales(const Visit& visit) {
   for (const std::int64_t keys : {1, 7, 40, 600}) {
-    for (const float scale : {8.0f, 1e10f, -8.0f, FLT_MAX}) {
-      for (const float largest : {1e29f, 3e38f}) {
+    for (const float scale : {8.0f, 1e10f, -8.0f, FLT_MAX, 1e-27f}) {
+      for (const float largest : {1.0f, 1e29f, 3e38f}) {
         Tensor<float, 4> query({1, 5, 1, 2}), key({1, keys, 1, 2}), value({1, keys, 1, 3}), out({1, 5, 1, 3});
         Tensor<float, 3> log_sum_exp({1, 1, 5});
         Tensor<float, 4> probabilities({1, 1, 5, keys});
         for (std::int64_t i = 0; i < 5; ++i) query(0, i, 0, 0) = i % 2 == 0 ? largest : -largest;
         for (std::int64_t j = 0; j < keys; ++j) key(0, j, 0, 0) = j % 5 == 3 ? 1e-3f : 1.0f;
         // Some rows do not see the key of their greatest score.
-        const AttentionOptions backward{.causal = largest > 1e30f ? Causal::top_left : Causal::none, .scale = scale};
+        const AttentionOptions backward{.causal = largest == 1e29f ? Causal::none : Causal::top_left, .scale = scale};
         AttentionOptions options = backward;
         options.log_sum_exp = log_sum_exp;
         if (keys % 2 == 1) options.probabilities.per_head = probabilities;

@@ -52,6 +52,7 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
   const Vec scale = broadcast(tile.modifiers.exponent_scale);
   const Vec average_factor = broadcast(tile.average_factor);
   const Vec nothing = broadcast(-kInfinity);
+  const Vec lowest = broadcast(tile.modifiers.may_be_low ? kLowestScore : -kInfinity);
 
   for (std::int64_t r = 0; r < tile.query.count; ++r) {
     float* row = scores + r * Scores::kKeys;
@@ -71,7 +72,7 @@ void probability_tile(const kernels::ProbabilityTile& tile) noexcept {
         const Vec before_end = select(mask_first(visible), load(row + j), nothing);
         const Vec score = select(mask_first(hidden), nothing, before_end);
         const Vec distance = large ? add(scaled_beside(score, scale, minus_maximum), minus_maximum)
-                                   : fma(max(broadcast(kLowestScore), score), scale, minus_maximum);
+                                   : fma(max(lowest, score), scale, minus_maximum);
         p = mul(exp2_nonpositive(distance), factor);
         // A masked key of a row that is NaN is still masked; a score of −inf that the row sees is not.
         p = select(mask_first(hidden), zero(), select(mask_first(visible), p, zero()));

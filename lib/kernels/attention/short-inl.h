@@ -180,6 +180,7 @@ HEADLIGHT_INLINE float small_below(float exponent_scale) {
   const bool any_large = any_of(mask_not(small));
   for (std::int64_t j = 0; j < keys; ++j) {
     const Vec score = load(scores + j * width);
+    // The product of a score whose distance is the other one might overflow.
     Vec distance = fma(select(small, score, zero()), scale, minus_maximum);
     if (any_large) distance = select(small, distance, add(scaled_beside(score, scale, minus_maximum), minus_maximum));
     store(exp2_nonpositive(distance), scores + j * width);

@@ -18,12 +18,14 @@ inline constexpr float kCarefulScale = 0x1p27f;
 // same digits where the whole one could: there it is bounded first.
 [[gnu::noinline]] inline Vec scaled_carefully(Vec score, Vec exponent_scale) {
   const Vec small = broadcast(0x1p-64f), large = broadcast(0x1p64f);
-  const Vec part = mul(mul(score, small), mul(exponent_scale, small));
+  const Mask is_finite = less(abs(score), broadcast(kInfinity));
+  const Vec number = select(is_finite, score, zero());  // a scale that becomes 0 has no product with infinity
+  const Vec part = mul(mul(number, small), mul(exponent_scale, small));
   const Mask is_large = less(broadcast(0x1p-4f), abs(part));
   const Vec largest = broadcast(kLargest / 0x1p64f / 0x1p64f);
   const Vec bounded = mul(mul(min(largest, max(neg(largest), part)), large), large);
-  const Vec product = mul(select(is_large, zero(), score), exponent_scale);
-  return select(equal(abs(score), broadcast(kInfinity)), score, select(is_large, bounded, product));
+  const Vec product = mul(select(is_large, zero(), number), exponent_scale);
+  return select(is_finite, select(is_large, bounded, product), score);
 }
 
 // Whether some score must be.
