@@ -44,11 +44,13 @@ class KeysAskedFor {
   explicit KeysAskedFor(const SweepScores<StoredInt8>& tile)
       : row_(tile.next + tile.further),
         stride_(tile.key_stride),
-        columns_(in_one_piece(tile) ? kKeysTogether * tile.head_dim : tile.head_dim),
-        rows_(tile.next == nullptr ? 0
-              : in_one_piece(tile) ? 1
-                                   : kKeysTogether),
-        from_far_(tile.second_level_alone) {}
+        columns_(tile.head_dim),
+        rows_(tile.next != nullptr ? kKeysTogether : 0),
+        from_far_(tile.second_level_alone) {
+    if (tile.key_stride != tile.head_dim || rows_ == 0) return;
+    columns_ *= rows_;
+    rows_ = 1;
+  }
 
   [[nodiscard]] HEADLIGHT_INLINE bool has_more() const { return rows_ != 0; }
   HEADLIGHT_INLINE void ask_for_line() {
@@ -61,8 +63,6 @@ class KeysAskedFor {
   }
 
  private:
-  static bool in_one_piece(const SweepScores<StoredInt8>& tile) { return tile.key_stride == tile.head_dim; }
-
   const std::int8_t* row_;
   std::int64_t stride_;
   std::int64_t columns_;  // of a row
