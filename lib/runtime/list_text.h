@@ -6,7 +6,7 @@
 
 namespace headlight::runtime {
 
-// One more at the end.
+// One more at the end. Items are not empty: the list begins with the first that is not.
 inline void append_item(std::string& list, std::string_view item) {
   if (!list.empty()) list += ", ";
   list += item;
