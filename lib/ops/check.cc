@@ -108,11 +108,7 @@ void fail_with(std::string_view operation, const MessagePart* parts, std::size_t
   fail(operation, message);
 }
 
-std::string describe(std::span<const std::int64_t> shape) {
-  std::string extents;
-  for (const std::int64_t extent : shape) runtime::append_item(extents, std::to_string(extent));
-  return "[" + extents + "]";
-}
+std::string describe(std::span<const std::int64_t> shape) { return runtime::describe(shape); }
 
 Extent check_view(std::string_view operation, std::string_view argument, const void* data, std::size_t element_size,
                   std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {

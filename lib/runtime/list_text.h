@@ -1,6 +1,8 @@
 // Lists in messages and documents: "query, key, value".
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,6 +20,13 @@ template <class Items>
   std::string list;
   for (const std::string_view item : items) append_item(list, item);
   return list;
+}
+
+// A shape: "[2, 5, 3, 64]".
+[[nodiscard]] inline std::string describe(std::span<const std::int64_t> shape) {
+  std::string extents;
+  for (const std::int64_t extent : shape) append_item(extents, std::to_string(extent));
+  return "[" + extents + "]";
 }
 
 }  // namespace headlight::runtime
