@@ -74,7 +74,7 @@ function(headlight_add_test name)
     headlight_keep_tests_of(test_UNPARSED_ARGUMENTS "${test_THREADS}" "${test_WITHOUT}")
   endif()
   add_executable(${name} ${test_UNPARSED_ARGUMENTS})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   target_compile_options(${name} PRIVATE ${headlight_test_options})
   if(NOT HEADLIGHT_SANITIZE MATCHES thread)
     # Less for g++ to do than with -O1, and little more for the test.
@@ -105,13 +105,5 @@ function(headlight_begin_early)
     if(TEST ${test})
       set_tests_properties(${test} PROPERTIES COST 90)
     endif()
-  endforeach()
-endfunction()
-
-# Tests whose time goes into the twins of layers, which are templates and so a part of the test: what a compiler takes longer
-# for them, they give back many times.
-function(headlight_optimize_tests)
-  foreach(name IN LISTS ARGN)
-    target_compile_options(${name} PRIVATE -O1)
   endforeach()
 endfunction()

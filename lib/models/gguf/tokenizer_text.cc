@@ -28,9 +28,9 @@ class TokenizerText {
   explicit TokenizerText(const GgufMetadata& metadata) : metadata_(metadata) {}
 
   TokenizerText& append(std::string_view piece) {
-    constexpr std::size_t kMost = files::JsonValue::kLargestFile;
-    if (piece.size() > kMost - text_.size()) {
-      metadata_.fail(kGgufTokens, "would be a tokenizer.json of more than " + std::to_string(kMost) +
+    constexpr std::size_t kMostBytes = files::JsonValue::kLargestFile;
+    if (piece.size() > kMostBytes - text_.size()) {
+      metadata_.fail(kGgufTokens, "would be a tokenizer.json of more than " + std::to_string(kMostBytes) +
                                       " bytes, the most one may have");
     }
     text_ += piece;
