@@ -107,3 +107,11 @@ function(headlight_begin_early)
     endif()
   endforeach()
 endfunction()
+
+# headlight_optimize_tests(TESTS…): tests whose time goes into the twins, templates that are compiled with them. Only where tests are not optimised
+# at all: with -Og the compiler would lose as much as they gain.
+function(headlight_optimize_tests)
+  foreach(name IN LISTS ARGN)
+    target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O1>)
+  endforeach()
+endfunction()
