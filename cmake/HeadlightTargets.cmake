@@ -56,7 +56,7 @@ if(HEADLIGHT_PRECOMPILED_HEADERS AND NOT CMAKE_CXX_FLAGS MATCHES "ggc-min-heapsi
 endif()
 
 # headlight_precompile(TARGET HEADERS…): with HEADLIGHT_PRECOMPILED_HEADERS these are read once for all of its sources, which is half of
-# a compiler's time for most of them. The objects are the same. Which headers a source needs it includes all the same: builds without them, which
+# a compiler's time for most of them. The objects are the same, but for what lib/ops/CMakeLists.txt says. Which headers a source needs it includes all the same: builds without them, which
 # are tools/nightly's, show that.
 function(headlight_precompile target)
   if(HEADLIGHT_PRECOMPILED_HEADERS)
@@ -248,7 +248,7 @@ function(headlight_add_feature_objects name type)
   endforeach()
 endfunction()
 
-# Tests and the command line are built quickly rather than optimised: what takes long in them lies in the libraries. The command line
+# Tests, most benchmarks and the command line are built quickly rather than optimised: what takes long in them lies in the libraries. The command line
 # does not need those checks of every pointer either that double a compiler's time beside those of the address sanitizer.
 # Beside sanitizers -Og takes no longer than -O0, and two thirds of -O1. (-O0 would be lost here: CMake drops the second of two equal options,
 # and of those that differ the last one counts.)
