@@ -141,7 +141,7 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, S
   const std::string_view of_family = config.family != nullptr ? config.family->tokenizer_class : "BertTokenizer";
   const std::int64_t rows = config.encoder.vocabulary;
   if (!has_bert_tokenizer(folder, config.tokenizer_class, of_family)) {
-    TextTokenizerFiles files = read_text_tokenizer_files(folder, rows, options.unknown_keys);
+    TextTokenizerFiles files = read_text_tokenizer_files(folder, config.tokenizer_class, rows, options.unknown_keys);
     if (sentences.lower_case) {
       const std::string refusal = printable(folder.path(kSentenceConfigFile)) +
                                   ": do_lower_case is true, expected false beside such a tokenizer.json";
@@ -152,7 +152,8 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, S
     return {make_text_tokenizer(std::move(files.tokenizer), files.types), files.model_max_length};
   }
   const auto name = config.tokenizer_class ? config.tokenizer_class : std::string(of_family);
-  TokenizerFiles tokens = read_tokenizer_files(folder, name, rows, options.unknown_keys);
+  const bool whole_file = config.family != nullptr && config.family->whole_tokenizer_file;
+  TokenizerFiles tokens = read_tokenizer_files(folder, name, whole_file, rows, options.unknown_keys);
   // sentence-transformers lower-cases before the tokenizer, which then decides by itself about accents.
   if (sentences.lower_case && !tokens.options.lower_case) {
     tokens.options.strip_accents = tokens.options.strip_accents.value_or(false);

@@ -10,6 +10,7 @@
 
 #include "headlight/models/text_encoder.h"
 #include "models/golden_family.h"
+#include "models/golden_folder.h"
 #include "models/scratch_folder.h"
 #include "support/compare.h"
 #include "support/quick.h"
@@ -22,6 +23,7 @@ using test::contains;
 using test::families_of_hidden_states;
 using test::file_error;
 using test::golden_family;
+using test::golden_folders;
 using test::GoldenFamily;
 using test::quick;
 using test::ScratchFolder;
@@ -146,6 +148,14 @@ TEST(FamilyRefusals, TokenizersThatContradictThemselvesAreRefused) {
        {{"tokenizer_class", "MPNetTokenizer"}, {"tokenize_chinese_chars", false}},
        "tokenize_chinese_chars is false, expected what the normalizer"},
       {"qwen3", kFile, {{"tokenizer_class", "TikTokenTokenizer"}}, "tokenizer_class is 'TikTokenTokenizer'"},
+      {"qwen3",
+       kFile,
+       {{"tokenizer_class", "T5TokenizerFast"}},
+       "model.type is 'BPE', expected Unigram for the tokenizer_class 'T5Tokenizer'"},
+      {"mpnet",
+       kFile,
+       {{"tokenizer_class", "RobertaTokenizer"}},
+       "model.type is 'WordPiece', expected BPE for the tokenizer_class 'RobertaTokenizer'"},
       {"qwen3", "sentence_bert_config.json", {{"max_seq_length", 2}}, ""},
       {"roberta", kFile, {{"model_max_length", 30}, {"tokenizer_class", "RobertaTokenizerFast"}}, ""},
   };
@@ -187,6 +197,12 @@ TEST(FamilyRefusals, TokenizersThatSayOtherThanTheirClassAreRefused) {
                        "tokenizer.json: truncation.direction is 'Left', expected Right"));
   EXPECT_TRUE(contains(refusal("mpnet", "MPNetTokenizer", {{"normalizer", {{"lowercase", false}}}}),
                        "do_lower_case is missing, that is true, expected what the normalizer"));
+  // BERT's class in a folder of ModernBERT.
+  const std::string folder = changed("modernbert", "BertTokenizer", {});
+  json cased = golden_folders().named("cased by tokenizer.json").files.at("tokenizer.json");
+  scratch.write("family/tokenizer.json", cased.dump());
+  EXPECT_TRUE(
+      contains(file_error([&] { static_cast<void>(load(folder)); }), "normalizer.lowercase is false, expected true"));
 }
 
 // What some versions of Transformers take for another key, and what two keys say.

@@ -273,8 +273,8 @@ TEST(ReadingMemory, OfABertTokenizerIsTwiceTheFileAndAFewMegabytes) {
   const auto read = [](const std::string& text) {
     const FileInMemory file{"tokenizer.json", std::as_bytes(std::span(text))};
     std::vector<std::string> unknown;
-    TokenizerFiles files =
-        read_tokenizer_files(ModelFolder("f", std::span(&file, 1)), "PreTrainedTokenizerFast", kMostIds, unknown);
+    TokenizerFiles files = read_tokenizer_files(ModelFolder("f", std::span(&file, 1)), "PreTrainedTokenizerFast", false,
+                                                kMostIds, unknown);
     (void)std::move(files).tokenizer();
   };
   constexpr TokenizerCase kCases[] = {{"BERT", short_words, 5 * kMany, Outcome::read},

@@ -78,6 +78,8 @@ struct Family {
   // Where no file names one; of a name that says nothing of the tokenizer, tokenizer.json decides.
   std::string_view tokenizer_class = "PreTrainedTokenizerFast";
   Head head{};
+  // Whether Transformers 5 takes all of tokenizer.json beside a class of BERT's, too, as other versions do not.
+  bool whole_tokenizer_file = false;
 };
 
 [[nodiscard]] std::span<const Family> families() noexcept;

@@ -121,6 +121,7 @@ constinit const Family kModernBert{"modernbert",
                                    kComputed,
                                    kKeys,
                                    "PreTrainedTokenizerFast",
-                                   {.pooling_key = "classifier_pooling", .layers = kHead}};
+                                   {.pooling_key = "classifier_pooling", .layers = kHead},
+                                   true};
 
 }  // namespace headlight::models

@@ -70,6 +70,33 @@ std::string class_of(const ModelFolder& folder, const std::optional<std::string>
   return otherwise.value_or(std::string(of_family));
 }
 
+// That the model is of the kind of its class: Transformers 5 makes one of that kind of any vocabulary. LlamaTokenizer
+// and GemmaTokenizer have been of several kinds.
+void check_kind(const JsonValue& tokenizer, std::string_view class_name) {
+  struct Kind {
+    std::string_view class_name;
+    const char* model;
+  };
+  constexpr std::array<Kind, 11> kKinds{{{"RobertaTokenizer", "BPE"},
+                                         {"BartTokenizer", "BPE"},
+                                         {"GPT2Tokenizer", "BPE"},
+                                         {"Qwen2Tokenizer", "BPE"},
+                                         {"CodeGenTokenizer", "BPE"},
+                                         {"GPTNeoXTokenizer", "BPE"},
+                                         {"XLMRobertaTokenizer", "Unigram"},
+                                         {"CamembertTokenizer", "Unigram"},
+                                         {"T5Tokenizer", "Unigram"},
+                                         {"AlbertTokenizer", "Unigram"},
+                                         {"MPNetTokenizer", "WordPiece"}}};
+  const auto* const known =
+      std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& one) { return one.class_name == class_name; });
+  const auto model = tokenizer.object("model");
+  const auto type = model ? model->string("type") : std::nullopt;
+  if (known == kKinds.end() || !type || *type == known->model) return;
+  model->fail("type", "is " + in_quotes(*type) + ", expected " + known->model + " for the tokenizer_class " +
+                          in_quotes(class_name));
+}
+
 // That what `value` names is a token that tokenizer.json matches in the text, since Transformers would add it.
 void check_added(const JsonValue& value, const FileParts& parts) {
   const ListedToken token = read_listed_token(value, true);
@@ -236,9 +263,11 @@ bool has_bert_tokenizer(const ModelFolder& folder, const std::optional<std::stri
          (processor == "TemplateProcessing" || processor == "BertProcessing");
 }
 
-TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder, std::int64_t rows,
+TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder,
+                                             const std::optional<std::string>& tokenizer_class, std::int64_t rows,
                                              std::vector<std::string>& unknown) {
   FileParts parts{folder.json(kTokenizerFile, JsonValue::kLargestFile), {}};
+  check_kind(parts.tokenizer, without_fast(class_of(folder, tokenizer_class, "")));
   if (const auto added = parts.tokenizer.array("added_tokens")) {
     for (const JsonValue& one : added->elements()) {
       ListedToken token = read_listed_token(one, false);

@@ -27,10 +27,12 @@ struct TextTokenizerFiles {
   bool types = true;                       // whether a network with types of tokens is told them
 };
 
-// Throws FileError where tokenizer_config.json or special_tokens_map.json say otherwise than tokenizer.json, and where
-// that has a token for which the table of `rows` embeddings has no row. Appends keys that nobody knows.
-[[nodiscard]] TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder, std::int64_t rows,
-                                                           std::vector<std::string>& unknown);
+// Throws FileError where tokenizer_config.json, special_tokens_map.json or the tokenizer_class of tokenizer_config.json
+// or else of config.json say otherwise than tokenizer.json, and where that has a token for which the table of `rows`
+// embeddings has no row. Appends keys that nobody knows.
+[[nodiscard]] TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder,
+                                                           const std::optional<std::string>& tokenizer_class,
+                                                           std::int64_t rows, std::vector<std::string>& unknown);
 
 // What becomes of keys of tokenizer_config.json there, other than beside a tokenizer of BERT's.
 [[nodiscard]] std::span<const FolderKey> text_tokenizer_keys() noexcept;

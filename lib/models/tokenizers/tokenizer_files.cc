@@ -46,7 +46,7 @@ constexpr std::array<const char*, 2> kLists = {"extra_special_tokens", "addition
 
 class Reader {
  public:
-  Reader(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class,
+  Reader(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class, bool whole_file,
          std::vector<std::string>& unknown)
       : folder_(folder) {
     if (folder.has(kTokenizerConfigFile)) {
@@ -62,6 +62,7 @@ class Reader {
       if (folder.has(kAddedTokensFile)) added_ = folder.json(kAddedTokensFile);
     }
     class_ = class_of(tokenizer_class);
+    if (whole_file && class_ == Class::bert) class_ = Class::derived;
     if (folder.has(kTokenizerFile)) json_ = read_tokenizer_json(folder);
   }
 
@@ -136,6 +137,15 @@ class Reader {
     const auto token = named(key);
     return token ? token->token.content : default_of(key);
   }
+  // The same of a token that stands around a text. For null Transformers 5 takes the id 2 or 3, other versions none.
+  [[nodiscard]] std::string name_around(const char* key) const {
+    for (const auto& file : {special_, config_}) {
+      if (!file || !file->contains(key)) continue;
+      if (!file->find(key)) file->fail(key, "is null, expected a token");
+      break;
+    }
+    return name_of(key);
+  }
 
   [[nodiscard]] TokenizerOptions options() const {
     const bool own = class_ != Class::file;
@@ -148,8 +158,8 @@ class Reader {
     }
     if (!own) return options;
     options.unk_token = name_of("unk_token");
-    options.cls_token = name_of("cls_token");
-    options.sep_token = name_of("sep_token");
+    options.cls_token = name_around("cls_token");
+    options.sep_token = name_around("sep_token");
     options.lower_case = boolean("do_lower_case", true);
     options.strip_accents = config_ ? config_->boolean("strip_accents") : std::nullopt;
     options.split_ideographs = boolean("tokenize_chinese_chars", true);
@@ -268,10 +278,15 @@ class Reader {
         const bool is_named = std::find(kNamed.begin(), kNamed.end(), key) != kNamed.end();
         if (key.ends_with("_token") && !is_named && (value.as_string() || value.is_object())) add(value);
       }
+      bool any = false;
       for (const char* const key : kLists) {
         const auto list = file->find(key);
         if (!list) continue;
         if (!list->is_array() && !list->is_object()) list->fail("is " + list->described() + ", expected a list");
+        if (list->elements().empty() && list->members().empty()) continue;
+        // Transformers 5 passes the second over.
+        if (any) file->fail(key, "has tokens, expected none beside " + std::string(kLists[0]));
+        any = true;
         for (const JsonValue& value : list->elements()) add(value);
         for (const auto& [name, value] : list->members()) add(value);
       }
@@ -298,8 +313,8 @@ class Reader {
 }  // namespace
 
 TokenizerFiles read_tokenizer_files(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class,
-                                    std::int64_t rows, std::vector<std::string>& unknown) {
-  return Reader(folder, tokenizer_class, unknown).read(rows);
+                                    bool whole_file, std::int64_t rows, std::vector<std::string>& unknown) {
+  return Reader(folder, tokenizer_class, whole_file, unknown).read(rows);
 }
 
 }  // namespace headlight::models
