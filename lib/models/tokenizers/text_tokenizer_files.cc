@@ -267,7 +267,6 @@ TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder,
                                              const std::optional<std::string>& tokenizer_class, std::int64_t rows,
                                              std::vector<std::string>& unknown) {
   FileParts parts{folder.json(kTokenizerFile, JsonValue::kLargestFile), {}};
-  check_kind(parts.tokenizer, without_fast(class_of(folder, tokenizer_class, "")));
   if (const auto added = parts.tokenizer.array("added_tokens")) {
     for (const JsonValue& one : added->elements()) {
       ListedToken token = read_listed_token(one, false);
@@ -287,16 +286,19 @@ TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder,
   }
   check_truncation(parts.tokenizer);
   if (!folder.has(kTokenizerConfigFile)) {
+    check_kind(parts.tokenizer, without_fast(tokenizer_class.value_or("")));
     check_added_file(folder, parts);
     return files;
   }
   const JsonValue config = folder.json(kTokenizerConfigFile);
   check_keys(config, kTokenizerConfigFile, "", unknown, kTextKeys);
+  const auto own_class = config.string("tokenizer_class");
+  check_kind(parts.tokenizer, without_fast(own_class ? *own_class : tokenizer_class.value_or("")));
   const auto decoder = config.object("added_tokens_decoder");
   if (decoder) check_decoder(*decoder, parts);
   if (!decoder) check_added_file(folder, parts);
   check_named(config, parts);
-  const std::string class_name = without_fast(config.string("tokenizer_class").value_or(""));
+  const std::string class_name = without_fast(own_class.value_or(""));
   check_prefix_space(config, parts, class_name);
   if (class_name == "MPNetTokenizer") check_normalizer(config, parts);
   check_around(config, files.tokenizer, class_name);

@@ -27,9 +27,8 @@ struct TokenizerFiles {
 
 // What BERT's tokenizer makes of them in Transformers. `tokenizer_class` is that of config.json, where
 // tokenizer_config.json has none; `whole_file` says whether some version takes all of tokenizer.json beside any class;
-// `rows` are those of the table of embeddings. Appends keys that nobody knows. Throws
-// FileError for another tokenizer's files, and where two files, or two versions of Transformers, would make another one
-// of them.
+// `rows` are those of the table of embeddings. Appends keys that nobody knows. Throws FileError for another tokenizer's
+// files, and where two files, or two versions of Transformers, would make another one of them.
 [[nodiscard]] TokenizerFiles read_tokenizer_files(const ModelFolder& folder,
                                                   const std::optional<std::string>& tokenizer_class, bool whole_file,
                                                   std::int64_t rows, std::vector<std::string>& unknown);
