@@ -147,6 +147,8 @@ constexpr FolderKey kKeys[] = {
     {"tokenizer_config.json", "fast_tokenizer_files", Treatment::refused, "[]", "a tokenizer.json by another name"},
     {"tokenizer_config.json", "init_inputs", Treatment::refused, "[]", ""},
     {"tokenizer_config.json", "tokenizer_type", Treatment::refused, "", ""},
+    {"tokenizer_config.json", "vocab", Treatment::refused, "", ""},
+    {"tokenizer_config.json", "merges", Treatment::refused, "", ""},
     {"tokenizer_config.json", "add_prefix_space", Treatment::refused, "false", ""},
     {"tokenizer_config.json", "use_fast", Treatment::no_effect, "", ""},
     {"tokenizer_config.json", "add_bos_token", Treatment::refused, "false", ""},
@@ -162,7 +164,7 @@ constexpr FolderKey kKeys[] = {
     {"tokenizer_config.json", "truncation_strategy", Treatment::no_effect, "", "of pairs"},
     {"tokenizer_config.json", "stride", Treatment::no_effect, "", ""},
     {"tokenizer_config.json", "return_tensors", Treatment::no_effect, "", ""},
-    {"tokenizer_config.json", "model_input_names", Treatment::no_effect, "", ""},
+    {"tokenizer_config.json", "model_input_names", Treatment::read, "", "of scores: whether the tokens of a second text have a type of their own; where it is missing those of `Bert` have, those of `DistilBert` do not, and of a class that says nothing of the tokenizer scores are refused"},
     {"tokenizer_config.json", "clean_up_tokenization_spaces", Treatment::no_effect, "", "of decoding"},
     {"tokenizer_config.json", "spaces_between_special_tokens", Treatment::no_effect, "", "of decoding"},
     {"tokenizer_config.json", "decode_with_prefix_space", Treatment::no_effect, "", "of decoding"},
@@ -211,7 +213,7 @@ constexpr FolderKey kKeys[] = {
     {"tokenizer.json", "post_processor.special_tokens", Treatment::read, "", ""},
     {"tokenizer.json", "post_processor.cls", Treatment::read, "", ""},
     {"tokenizer.json", "post_processor.sep", Treatment::read, "", ""},
-    {"tokenizer.json", "post_processor.pair", Treatment::no_effect, "", "of pairs"},
+    {"tokenizer.json", "post_processor.pair", Treatment::read, "", "BERT's: [CLS], the first text, [SEP], the second text, [SEP], the last two of type 1"},
     {"tokenizer.json", "model.type", Treatment::read, "", "`WordPiece`, or nothing in the oldest files"},
     {"tokenizer.json", "model.vocab", Treatment::read, "", "in place of vocab.txt"},
     {"tokenizer.json", "model.unk_token", Treatment::read, "", "`[UNK]` where it is missing"},
@@ -274,9 +276,8 @@ constexpr FolderKey kKeys[] = {
 
 // Of those files, whose publishers put keys of their own there: Transformers and sentence-transformers pass over what
 // they do not know, too.
-constexpr std::array<std::string_view, 5> kReported = {"config.json", "tokenizer_config.json",
-                                                       "special_tokens_map.json", "config_sentence_transformers.json",
-                                                       "modules.json"};
+constexpr std::array<std::string_view, 4> kReported = {"config.json", "tokenizer_config.json",
+                                                       "config_sentence_transformers.json", "modules.json"};
 
 // More of them are not listed.
 constexpr std::size_t kMostReported = 100;

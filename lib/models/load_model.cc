@@ -130,18 +130,34 @@ Config read_config(const Document& from, const SafetensorsFile* weights, ModelOp
   return config;
 }
 
-// The tokenizer, and its model_max_length.
+// The tokenizer, and what tokenizer_config.json says of it.
 struct TokenizerParts {
   std::unique_ptr<TextTokenizer> tokenizer;
   std::optional<double> model_max_length;
+  std::string unread_pairs;  // why scores of pairs are not computed, or ""
 };
+
+// Of a folder that does not say whether a network is told types of tokens: "" where that is all the same.
+std::string why_types_are_unclear(const ModelFolder& folder, const Config& config, const TextTokenizer& tokenizer) {
+  if (config.encoder.token_types < 2) return "";
+  std::vector<std::int64_t> ids, types;
+  text::Scratch scratch;
+  constexpr std::int64_t kAnyLength = 1 << 20;
+  tokenizer.append_pair("a", "a", kAnyLength, scratch, ids, types);
+  if (std::all_of(types.begin(), types.end(), [](std::int64_t type) { return type == 0; })) return "";
+  return printable(folder.path(kTokenizerConfigFile)) +
+         ": model_input_names is missing, expected it for scores: versions of Transformers disagree whether "
+         "token_type_ids are among them";
+}
 
 TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, SentenceConfig& sentences,
                               ModelOptions& options) {
   const std::string_view of_family = config.family != nullptr ? config.family->tokenizer_class : "BertTokenizer";
+  const bool whole_file = config.family != nullptr && config.family->whole_tokenizer_file;
   const std::int64_t rows = config.encoder.vocabulary;
   if (!has_bert_tokenizer(folder, config.tokenizer_class, of_family)) {
-    TextTokenizerFiles files = read_text_tokenizer_files(folder, config.tokenizer_class, rows, options.unknown_keys);
+    TextTokenizerFiles files =
+        read_text_tokenizer_files(folder, {config.tokenizer_class, of_family, whole_file}, rows, options.unknown_keys);
     if (sentences.lower_case) {
       const std::string refusal = printable(folder.path(kSentenceConfigFile)) +
                                   ": do_lower_case is true, expected false beside such a tokenizer.json";
@@ -149,10 +165,11 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, S
         if (unread->empty()) *unread = refusal;
       }
     }
-    return {make_text_tokenizer(std::move(files.tokenizer), files.types), files.model_max_length};
+    auto tokenizer = make_text_tokenizer(std::move(files.tokenizer), files.types.value_or(true));
+    std::string unread = files.types ? "" : why_types_are_unclear(folder, config, *tokenizer);
+    return {std::move(tokenizer), files.model_max_length, std::move(unread)};
   }
   const auto name = config.tokenizer_class ? config.tokenizer_class : std::string(of_family);
-  const bool whole_file = config.family != nullptr && config.family->whole_tokenizer_file;
   TokenizerFiles tokens = read_tokenizer_files(folder, name, whole_file, rows, options.unknown_keys);
   // sentence-transformers lower-cases before the tokenizer, which then decides by itself about accents.
   if (sentences.lower_case && !tokens.options.lower_case) {
@@ -160,7 +177,11 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, S
     tokens.options.lower_case = true;
   }
   const std::optional<double> model_max_length = tokens.model_max_length;
-  return {make_text_tokenizer(std::move(tokens).tokenizer()), model_max_length};
+  const bool says_types = tokens.types.has_value();
+  std::string unread = tokens.unread_pairs;
+  auto tokenizer = make_text_tokenizer(std::move(tokens).tokenizer());
+  if (unread.empty() && !says_types) unread = why_types_are_unclear(folder, config, *tokenizer);
+  return {std::move(tokenizer), model_max_length, std::move(unread)};
 }
 
 // Tokens after which embed() cuts a text, where sentence_bert_config.json does not say: 512, or 1e30 for no limit.
@@ -201,20 +222,30 @@ std::unique_ptr<SavedSource> source_of(const ModelFolder& folder, const Config& 
   return source;
 }
 
+// What says how texts become tokens.
+struct TextParts {
+  Config config;
+  SentenceConfig sentences;
+  std::unique_ptr<TextTokenizer> tokenizer;
+  std::string unread_pairs;  // as TokenizerParts has it
+};
+
 struct Folders {
   const ModelFolder& whole;
   const ModelFolder& transformer;
 };
 
-std::unique_ptr<ScoreHead> load_head(const Folders& folders, const std::vector<Module>& modules,
-                                     const SentenceConfig& sentences, const Config& config, SafetensorsFile& file) {
+std::unique_ptr<ScoreHead> load_head(const Folders& folders, const std::vector<Module>& modules, const TextParts& parts,
+                                     SafetensorsFile& file) {
+  const Config& config = parts.config;
   constexpr std::array<std::string_view, 2> kOfBert{"", "bert."};
   const bool bert = config.family == nullptr;
   const std::span<const std::string_view> prefixes = bert ? kOfBert : config.family->prefixes;
   auto head = read_score_head(folders.transformer.json(kConfigFile), bert ? kBertHead : config.family->head, prefixes,
                               config.encoder.width, file);
   if (!head) return nullptr;
-  read_score_options(folders.whole, modules, sentences, *head);
+  read_score_options(folders.whole, modules, parts.sentences, *head);
+  if (!parts.unread_pairs.empty()) head->unread = parts.unread_pairs;
   return std::make_unique<ScoreHead>(*std::move(head));
 }
 
@@ -225,13 +256,6 @@ void refuse_adapter(const ModelFolder& transformer) {
     throw FileError(transformer.path(kAdapter), "is an adapter's, expected a folder of merged weights without it");
   }
 }
-
-// What says how texts become tokens.
-struct TextParts {
-  Config config;
-  SentenceConfig sentences;
-  std::unique_ptr<TextTokenizer> tokenizer;
-};
 
 // And `options` of the network's sizes and the longest texts. `weights`: null where none are read.
 TextParts read_text_parts(const ModelFolder& transformer, const Document& document, const SafetensorsFile* weights,
@@ -251,6 +275,7 @@ TextParts read_text_parts(const ModelFolder& transformer, const Document& docume
                                                           std::to_string(options.embed_max_length));
   }
   parts.tokenizer = std::move(tokens.tokenizer);
+  parts.unread_pairs = std::move(tokens.unread_pairs);
   return parts;
 }
 
@@ -268,7 +293,7 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   std::unique_ptr<TextNetwork> network = load_network(transformer, parts.config, file, wanted.precision, *source);
   network->set_source(std::move(source));
   return {options, std::move(parts.tokenizer), std::move(network),
-          load_head({folder, transformer}, modules, parts.sentences, parts.config, file)};
+          load_head({folder, transformer}, modules, parts, file)};
 }
 
 // Others than those that are a folder, or of which nobody can tell; "" is the one where the process works.

@@ -87,10 +87,11 @@ void read_sentence_options(const ModelFolder& folder, ModelOptions& into) {
       into.prompts.insert_or_assign(std::string(key), std::string(*value.as_string()));
     }
   }
-  const std::string name = config.string("default_prompt_name").value_or("");
+  const auto default_name = config.string("default_prompt_name");
+  const std::string name = default_name.value_or("");
   understood([&] {
     check_keys(config, kPromptsFile, "", into.unknown_keys);
-    if (!name.empty() && !into.prompts.contains(name)) {
+    if (default_name && (name.empty() || !into.prompts.contains(name))) {
       config.fail("default_prompt_name", "is " + in_quotes(name) + ", expected the name of one of prompts");
     }
   });
@@ -228,14 +229,14 @@ void read_score_options(const ModelFolder& folder, const std::vector<Module>& mo
   const JsonValue config = folder.json(kPromptsFile);
   if (config.string("model_type") != "CrossEncoder") return;
   const auto function = config.string("activation_fn");
-  const std::string prompt = config.string("default_prompt_name").value_or("");
+  const auto prompt = config.string("default_prompt_name");
   try {
     if (modules.size() > 1) {
       throw NotBuilt{modules[1].place + " is " + in_quotes(modules[1].type) + ", expected a Transformer alone"};
     }
     if (!sentences.unread_scores.empty()) throw NotBuilt{sentences.unread_scores};
     understood([&] {
-      if (!prompt.empty()) config.fail("default_prompt_name", "is " + in_quotes(prompt) + ", expected none for scores");
+      if (prompt) config.fail("default_prompt_name", "is " + in_quotes(*prompt) + ", expected none for scores");
       if (function && !parse_function(*function))
         config.fail("activation_fn", "is " + in_quotes(*function) + ", expected " + std::string(kFunctionNames));
     });

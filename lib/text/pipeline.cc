@@ -145,13 +145,14 @@ std::optional<BertRules> bert_rules(const Pipeline& pipeline) {
 
 }  // namespace
 
-Pipeline::Pipeline(const JsonValue& document) : Pipeline(document, TableLimit(document)) {}
+Pipeline::Pipeline(const JsonValue& document, const ReplacedParts& replaced)
+    : Pipeline(document, TableLimit(document), replaced) {}
 
-Pipeline::Pipeline(const JsonValue& document, TableLimit limit)
-    : Pipeline(document, JsonLists(document), nullptr, limit) {}
+Pipeline::Pipeline(const JsonValue& document, TableLimit limit, const ReplacedParts& replaced)
+    : Pipeline(document, JsonLists(document), nullptr, limit, replaced) {}
 
 Pipeline::Pipeline(const JsonValue& document, const TokenizerLists& lists, std::unique_ptr<Normalizer> normalizer_,
-                   TableLimit& limit)
+                   TableLimit& limit, const ReplacedParts& replaced)
     : normalizer(std::move(normalizer_)) {
   if (!document.contains("model")) document.fail("has no key 'model', expected a tokenizer.json");
   expect_keys(document, {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
@@ -165,8 +166,10 @@ Pipeline::Pipeline(const JsonValue& document, const TokenizerLists& lists, std::
     return found;
   };
   // Small parts first: a file of another kind is refused before its vocabulary is read.
-  if (const auto found = part("normalizer")) normalizer = read_normalizer(*found, limit);
-  if (const auto found = part("pre_tokenizer")) pre_tokenizer = read_pre_tokenizer(*found, limit);
+  const auto of_normalizer = replaced.replaces_normalizer ? replaced.normalizer : part("normalizer");
+  if (of_normalizer) normalizer = read_normalizer(*of_normalizer, limit);
+  const auto of_pre_tokenizer = replaced.pre_tokenizer ? replaced.pre_tokenizer : part("pre_tokenizer");
+  if (of_pre_tokenizer) pre_tokenizer = read_pre_tokenizer(*of_pre_tokenizer, limit);
   if (const auto found = part("decoder")) decoder = read_decoder(*found, limit);
   bool takes_bytes = pre_tokenizer != nullptr && pre_tokenizer->writes_bytes();
   model = read_model(document, lists, takes_bytes, limit);

@@ -18,13 +18,20 @@
 
 namespace headlight::text {
 
+// Parts in place of those of a tokenizer.json.
+struct ReplacedParts {
+  bool replaces_normalizer = false;  // by none where `normalizer` is not there
+  std::optional<JsonValue> normalizer{};
+  std::optional<JsonValue> pre_tokenizer{};
+};
+
 // Its members are made in this order.
 struct Pipeline {
   // Of a tokenizer.json.
-  explicit Pipeline(const JsonValue& document);
+  explicit Pipeline(const JsonValue& document, const ReplacedParts& replaced = {});
   // Of one whose lists are elsewhere: `document` says all else. `normalizer`: one that it does not say, or null.
   Pipeline(const JsonValue& document, const TokenizerLists& lists, std::unique_ptr<Normalizer> normalizer,
-           TableLimit& limit);
+           TableLimit& limit, const ReplacedParts& replaced = {});
 
   void append(std::string_view text, Scratch& scratch, std::vector<std::int64_t>& ids) const;
   // The first ids of the text, `most` at least where there are so many, in time and memory that do not grow with what
@@ -54,7 +61,7 @@ struct Pipeline {
   bool splits_at_cuts = false;
 
  private:
-  Pipeline(const JsonValue& document, TableLimit limit);
+  Pipeline(const JsonValue& document, TableLimit limit, const ReplacedParts& replaced);
 };
 
 }  // namespace headlight::text

@@ -27,6 +27,9 @@ inline constexpr const char* kTokenizerJson =
 inline constexpr const char* kFamilyConfig =
     R"("vocab_size": 8, "hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 4,
 "max_position_embeddings": 8, "hidden_dim": 4, "type_vocab_size": 2, "pad_token_id": 1)";
+inline bool has_bert_tokenizer(const models::Family& family) {
+  return family.tokenizer_class.find("Bert") != std::string_view::npos;
+}
 inline std::string family_config(const models::Family& family) {
   const auto refuses = [&](std::string_view key) {
     return std::any_of(family.keys.begin(), family.keys.end(), [&](const models::FolderKey& one) {
@@ -34,6 +37,7 @@ inline std::string family_config(const models::Family& family) {
     });
   };
   return "{\"model_type\": \"" + std::string(family.model_type) + "\", " + kFamilyConfig +
+         (has_bert_tokenizer(family) ? "" : R"(, "tokenizer_class": "PreTrainedTokenizerFast")") +
          (refuses("head_dim") ? "}" : ", \"head_dim\": 2}");
 }
 

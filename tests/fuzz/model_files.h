@@ -53,8 +53,7 @@ inline const models::Family* family_of(std::vector<models::FileInMemory>& files)
     return {};
   };
   const models::Family* const family = family_in(text_of("config.json"));
-  if (family != nullptr && text_of("tokenizer.json").empty() &&
-      family->tokenizer_class.find("Bert") == std::string_view::npos) {
+  if (family != nullptr && text_of("tokenizer.json").empty() && !has_bert_tokenizer(*family)) {
     files.push_back({"tokenizer.json", as_bytes(kTokenizerJson)});
   }
   return family;

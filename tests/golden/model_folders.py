@@ -149,7 +149,7 @@ def cases():
     yield "added token, white space, normalized", added(token("TOK", lstrip=True, rstrip=True, normalized=True), token("new  york", normalized=True)), {}
     yield "added tokens that begin alike", added(token("to"), token("tok"), token("tokA"), token("\u4e2d\u56fd", normalized=True), token("New York")), {}
     yield "added token of the vocabulary", {"tokenizer_config.json": {"added_tokens_decoder": {**decoder, str(WORDS.index("tok")): token("tok")}}}, {}
-    yield "added_tokens.json", {"added_tokens.json": {"[TOK]": size, "tok": WORDS.index("tok"), "a new": size + 1}, "special_tokens_map.json": {"additional_special_tokens": ["tok"], "mask_token": "[MASK]"}}, {}
+    yield "added_tokens.json", {"added_tokens.json": {"[TOK]": size, "tok": WORDS.index("tok"), "a new": size + 1}, "tokenizer_config.json": {"additional_special_tokens": ["tok"]}, "special_tokens_map.json": {"mask_token": "[MASK]"}}, {}
     yield "additional_special_tokens", {"tokenizer_config.json": {"additional_special_tokens": ["Tok", "[TOK]"], "image_token": "city"}}, {}
     yield "extra_special_tokens by name", {"tokenizer_config.json": {"extra_special_tokens": {"a_token": "Tok"}, "bos_token": "<tok>"}}, {}
     yield "special_tokens_map.json", {"special_tokens_map.json": {"cls_token": "x", "mask_token": {**MASK, "content": "tok", "lstrip": True}}}, {}

@@ -97,6 +97,53 @@ TEST(FamilyScores, GoThroughTheFunctionThatIsNamed) {
   EXPECT_TRUE(contains(refusal({{"architectures", {"RobertaModel"}}}), "no head for classification"));
 }
 
+// Of a network with types of tokens: what says whether it is told them.
+TEST(FamilyScores, NeedToKnowTheTypesOfTokens) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const GoldenFamily& family = classifier("bert");
+  const std::vector<TextPair> pair{{"a city", "New York"}};
+  const std::string folder = family.write(scratch.path("family"));
+  const auto loaded = [&](const json& config) {
+    scratch.write("family/tokenizer_config.json", config.dump());
+    return load(folder);
+  };
+  const auto score = [&](const json& config) { return loaded(config).score(engine, pair)(0, 0); };
+  const auto refusal = [&](const json& config) {
+    try {
+      static_cast<void>(score(config));
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const json whole{{"tokenizer_class", "PreTrainedTokenizerFast"}}, distil{{"tokenizer_class", "DistilBertTokenizer"}};
+  const json with{{"model_input_names", {"input_ids", "token_type_ids", "attention_mask"}}};
+  const json without{{"model_input_names", {"input_ids", "attention_mask"}}};
+  const auto both = [](json one, const json& other) {
+    one.update(other);
+    return one;
+  };
+  const float typed = score(json::object()), untyped = score(without);
+  EXPECT_NE(typed, untyped);
+  EXPECT_EQ(score(with), typed);
+  EXPECT_EQ(score(distil), untyped);
+  EXPECT_EQ(score(both(distil, with)), typed);
+  EXPECT_EQ(score(both(whole, with)), typed);
+  EXPECT_EQ(score(both(whole, without)), untyped);
+  EXPECT_TRUE(contains(refusal(whole), "tokenizer_config.json: model_input_names is missing, expected it for scores"));
+  // What is saved says so.
+  for (const json& names : {with, without}) {
+    loaded(both(whole, names)).save(scratch.path("saved"));
+    EXPECT_EQ(load(scratch.path("saved")).score(engine, pair)(0, 0), score(names));
+  }
+  json tokenizer = family.tokenizer_json();
+  tokenizer["post_processor"]["pair"].erase(2);
+  scratch.write("family/tokenizer.json", tokenizer.dump());
+  EXPECT_TRUE(contains(refusal(json::object()), "tokenizer.json: post_processor.pair is not [CLS] A [SEP] B [SEP]"));
+  EXPECT_NO_THROW(static_cast<void>(load(folder).encode(engine, std::vector<std::string>{"a city"})));
+}
+
 // As sentence-transformers 6 saves one.
 TEST(FamilyScores, FollowTheFilesOfACrossEncoder) {
   const ScratchFolder scratch;

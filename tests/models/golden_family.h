@@ -69,6 +69,11 @@ struct GoldenFamily {
     std::filesystem::create_directories(root);
     std::ofstream(root + "/config.json") << (config.is_null() ? described.at("config") : config).dump();
     std::ofstream(root + "/tokenizer.json") << tokenizer_json().dump();
+    // The tokenizers are none that the class of their family would make.
+    const bool is_bert = described.at("tokenizer").at("file") == "word_piece.jsonl" && name != "mpnet";
+    if (!is_bert && !described.at("config").contains("tokenizer_class")) {
+      std::ofstream(root + "/tokenizer_config.json") << R"({"tokenizer_class": "PreTrainedTokenizerFast"})";
+    }
     if (weights.empty()) {
       const Tensors drawn = tensors();
       models::write_safetensors(root + "/model.safetensors", views(drawn));

@@ -156,7 +156,7 @@ TEST(SavedFamilies, OfFoldersThatAreGoneOrWereInMemory) {
   config["torch_dtype"] = "bfloat16";
   config["rope_scaling"] = nullptr;
   const std::string folder = golden_family("qwen3").write(scratch.path("family"), config);
-  scratch.write("family/tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer", "model_max_length": 20})");
+  scratch.write("family/tokenizer_config.json", R"({"tokenizer_class": "TokenizersBackend", "model_max_length": 20})");
   const std::vector<const char*> names{"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"};
   std::vector<std::string> contents;
   for (const char* const name : names) contents.push_back(scratch.read(std::string("family/") + name));

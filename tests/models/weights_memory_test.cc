@@ -44,10 +44,11 @@ struct SparseModel {
   [[nodiscard]] std::string write(const ScratchFolder& folder) const {
     using std::to_string;
     folder.write("model/config.json",
-                 R"({"model_type":"qwen3","hidden_size":)" + to_string(width) + R"(,"num_hidden_layers":)" +
-                     to_string(layers) + R"(,"num_attention_heads":)" + to_string(heads) + R"(,"head_dim":)" +
-                     to_string(width / heads) + R"(,"intermediate_size":)" + to_string(feed_forward) +
-                     R"(,"vocab_size":)" + to_string(vocabulary) + R"(,"max_position_embeddings":512})");
+                 R"({"model_type":"qwen3","tokenizer_class":"PreTrainedTokenizerFast","hidden_size":)" +
+                     to_string(width) + R"(,"num_hidden_layers":)" + to_string(layers) + R"(,"num_attention_heads":)" +
+                     to_string(heads) + R"(,"head_dim":)" + to_string(width / heads) + R"(,"intermediate_size":)" +
+                     to_string(feed_forward) + R"(,"vocab_size":)" + to_string(vocabulary) +
+                     R"(,"max_position_embeddings":512})");
     folder.write(
         "model/tokenizer.json",
         R"({"added_tokens":[],"pre_tokenizer":{"type":"WhitespaceSplit"},"model":{"type":"BPE","unk_token":"u","vocab":{"u":0,"a":1},"merges":[]}})");

@@ -48,6 +48,8 @@ struct TokenizerOptions {
   std::string unk_token{"[UNK]"}, cls_token{"[CLS]"}, sep_token{"[SEP]"};
   std::string pad_token{"[PAD]"};    // empty: there is none
   std::string mask_token{"[MASK]"};  // may be missing from the vocabulary
+  // Of two texts as one sequence: whether the tokens of the second have the type 1, and not 0. (model_input_names)
+  bool token_types = true;
   // Unset: those five, where the vocabulary has them.
   std::optional<std::vector<AddedToken>> added_tokens{};
 };

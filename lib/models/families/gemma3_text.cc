@@ -105,7 +105,7 @@ constinit const Family kGemma3Text{"gemma3_text",
                                    kOwn,
                                    kComputed,
                                    kKeys,
-                                   "PreTrainedTokenizerFast",
+                                   "GemmaTokenizer",
                                    {.pooling = PoolingMode::last_token, .layers = kHead, .padding = 0}};
 
 }  // namespace headlight::models

@@ -107,7 +107,7 @@ FamilyConfig read_gte(const JsonValue& config) { return read_with(config, 160000
 
 constinit const Family kNew{"new",    &read_new, kNames, kPrefixes, kOwn, kComputed, kKeys, "PreTrainedTokenizerFast",
                             kBertHead};
-constinit const Family kGte{"gte",    &read_gte, kNames, kPrefixes, kOwn, kComputed, kKeys, "PreTrainedTokenizerFast",
+constinit const Family kGte{"gte",    &read_gte, kNames, kPrefixes, kOwn, kComputed, kKeys, "XLMRobertaTokenizer",
                             kBertHead};
 
 }  // namespace headlight::models

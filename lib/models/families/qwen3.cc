@@ -74,7 +74,7 @@ constinit const Family kQwen3{"qwen3",
                               kLlamaOwn,
                               kLlamaComputed,
                               kKeys,
-                              "PreTrainedTokenizerFast",
+                              "Qwen2Tokenizer",
                               {.pooling = PoolingMode::last_token, .layers = kHead}};
 
 }  // namespace headlight::models

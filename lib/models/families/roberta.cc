@@ -50,14 +50,14 @@ FamilyConfig read(const JsonValue& config) {
   return read;
 }
 
-constexpr Family family(std::string_view model_type) {
-  return {model_type, &read, kBertNames, kPrefixes, kOwn, kComputed, kKeys, "RobertaTokenizer", {.layers = kHead}};
+constexpr Family family(std::string_view model_type, std::string_view tokenizer_class) {
+  return {model_type, &read, kBertNames, kPrefixes, kOwn, kComputed, kKeys, tokenizer_class, {.layers = kHead}};
 }
 
 }  // namespace
 
-constinit const Family kRoberta = family("roberta");
-constinit const Family kXlmRoberta = family("xlm-roberta");
-constinit const Family kCamembert = family("camembert");
+constinit const Family kRoberta = family("roberta", "RobertaTokenizer");
+constinit const Family kXlmRoberta = family("xlm-roberta", "XLMRobertaTokenizer");
+constinit const Family kCamembert = family("camembert", "CamembertTokenizer");
 
 }  // namespace headlight::models

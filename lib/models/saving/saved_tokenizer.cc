@@ -80,6 +80,10 @@ std::string config_text(const ModelOptions& options, const std::vector<AddedToke
   }
   config.add("tokenize_chinese_chars", tokenizer.split_ideographs);
   config.add("model_max_length", options.max_length);
+  if (!bert || !tokenizer.token_types) {
+    config.add_text("model_input_names", tokenizer.token_types ? R"(["input_ids", "token_type_ids", "attention_mask"])"
+                                                               : R"(["input_ids", "attention_mask"])");
+  }
   if (tokenizer.whole_words) config.add("whole_words", true);
   for (const Name& name : kNames) {
     const std::string& token = tokenizer.*name.member;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "headlight/models/errors.h"
+#include "models/folder_keys.h"
 
 namespace headlight::models {
 namespace {
@@ -71,6 +72,21 @@ ListedToken read_listed_token(const JsonValue& value, bool special) {
   return listed;
 }
 
+JsonValue read_special_tokens(const ModelFolder& folder, std::vector<std::string>& unknown) {
+  JsonValue special = folder.json(kSpecialTokensFile);
+  check_keys(special, kSpecialTokensFile, "", unknown);
+  // Transformers would take them for those of tokenizer_config.json, and null for false.
+  for (const FolderKey& entry : folder_keys()) {
+    const std::string_view key = entry.key;
+    const bool is_token = key.ends_with("_token") && !key.starts_with("add_");
+    if (entry.file != kTokenizerConfigFile || entry.treatment == Treatment::no_effect || is_token) continue;
+    if (std::find(kTokenLists.begin(), kTokenLists.end(), key) != kTokenLists.end() || !special.contains(key)) continue;
+    const auto value = special.find(key);
+    special.fail(key, "is " + (value ? value->described() : "null") + ", expected it in tokenizer_config.json");
+  }
+  return special;
+}
+
 void ListedTokens::add(ListedToken token) {
   if (token.token.content.empty()) return;
   const auto [place, is_new] = places_.emplace(token.token.content, list_.size());
@@ -90,14 +106,17 @@ const ListedToken* ListedTokens::find(std::string_view content) const {
   return place == places_.end() ? nullptr : &list_[place->second];
 }
 
-std::vector<AddedToken> number_tokens(const ListedTokens& listed, const text::TokenList& vocabulary,
-                                      std::int64_t rows) {
+std::vector<AddedToken> number_tokens(const ListedTokens& listed, const text::TokenList& vocabulary, std::int64_t rows,
+                                      bool has_gaps, const std::string& path) {
   const Vocabulary pieces(vocabulary);
   std::int64_t next = pieces.different();
   std::vector<AddedToken> tokens;
   for (const ListedToken& one : listed.list()) {
     const std::string name = in_quotes(one.token.content);
     const auto piece = pieces.find(one.token.content);
+    if (has_gaps && !piece && !one.needs_piece) {
+      throw FileError(path, "leaves out ids in model.vocab, expected none beside " + name + ", which comes behind it");
+    }
     const std::int64_t id = piece ? *piece : next++;
     if (one.place && one.has_id && one.token.id != id) {
       one.place->fail("gives " + name + " the id " + std::to_string(one.token.id) + ", expected " + std::to_string(id) +

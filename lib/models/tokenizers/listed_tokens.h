@@ -1,6 +1,7 @@
 // Added tokens as the files of a folder list them, and the ids that they get.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,9 +13,17 @@
 
 #include "files/json_value.h"
 #include "headlight/models/tokenizer.h"
+#include "models/model_folder.h"
 #include "text/token_list.h"
 
 namespace headlight::models {
+
+// Keys of tokens that have a name, in the order in which Transformers adds them. Every other key that ends in "_token"
+// names one, too.
+inline constexpr std::array<const char*, 7> kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                            "pad_token", "cls_token", "mask_token"};
+// Lists of tokens that have none.
+inline constexpr std::array<const char*, 2> kTokenLists = {"extra_special_tokens", "additional_special_tokens"};
 
 // A token of a list; its id in `token` is what the file claims, where it claims one.
 struct ListedToken {
@@ -29,6 +38,9 @@ struct ListedToken {
 // Of a text, or of an object with `content` and the members of AddedToken; `special` where it says nothing of that.
 // Throws FileError for another value, or a member that is not known.
 [[nodiscard]] ListedToken read_listed_token(const files::JsonValue& value, bool special);
+
+// special_tokens_map.json. Appends keys that nobody knows. Throws FileError for one that is refused.
+[[nodiscard]] files::JsonValue read_special_tokens(const ModelFolder& folder, std::vector<std::string>& unknown);
 
 // Tokens in the order in which they are added.
 class ListedTokens {
@@ -47,8 +59,9 @@ class ListedTokens {
 
 // The tokens with the ids that Transformers gives them: that of the vocabulary, or, in the order in which they are
 // added, the next one behind it. Throws FileError naming a token whose file claims another id, or for which `rows` rows
-// of the table of embeddings are too few; such a default is left out.
+// of the table of embeddings are too few; such a default is left out. `has_gaps`: the vocabulary, of the file `path`,
+// leaves out ids; then no token may come behind it, for Transformers would give it an id that another one has.
 [[nodiscard]] std::vector<AddedToken> number_tokens(const ListedTokens& listed, const text::TokenList& vocabulary,
-                                                    std::int64_t rows);
+                                                    std::int64_t rows, bool has_gaps, const std::string& path);
 
 }  // namespace headlight::models

@@ -45,7 +45,7 @@ class BertTokenizer : public TextTokenizer {
     types.insert(types.end(), static_cast<std::size_t>(n1) + 2, 0);
     ids.insert(ids.end(), two.begin() + 1, two.begin() + 1 + n2);
     ids.push_back(one.back());
-    types.insert(types.end(), static_cast<std::size_t>(n2) + 1, 1);
+    types.insert(types.end(), static_cast<std::size_t>(n2) + 1, tokenizer_.options().token_types ? 1 : 0);
   }
   std::int64_t tokens_behind() const noexcept override { return 1; }
   std::int64_t tokens_around(bool pair) const noexcept override { return pair ? 3 : 2; }

@@ -23,15 +23,21 @@ namespace headlight::models {
 struct TextTokenizerFiles {
   text::Tokenizer tokenizer;
   std::string path;
-  std::optional<double> model_max_length;  // as TokenizerFiles::model_max_length
-  bool types = true;                       // whether a network with types of tokens is told them
+  std::optional<double> model_max_length{};  // as TokenizerFiles::model_max_length
+  std::optional<bool> types{};               // as TokenizerFiles::types
 };
 
-// Throws FileError where tokenizer_config.json, special_tokens_map.json or the tokenizer_class of tokenizer_config.json
-// or else of config.json say otherwise than tokenizer.json, and where that has a token for which the table of `rows`
-// embeddings has no row. Appends keys that nobody knows.
-[[nodiscard]] TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder,
-                                                           const std::optional<std::string>& tokenizer_class,
+// Names of a tokenizer_class, where tokenizer_config.json has none.
+struct TokenizerClassNames {
+  std::optional<std::string> of_config;  // config.json's
+  std::string_view of_family;
+  bool takes_whole_file = false;  // whatever its class, the family takes all of tokenizer.json
+};
+
+// Throws FileError where tokenizer_config.json, special_tokens_map.json or the tokenizer_class say otherwise than
+// tokenizer.json, and where that has a token for which the table of `rows` embeddings has no row. Appends keys that
+// nobody knows.
+[[nodiscard]] TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder, const TokenizerClassNames& names,
                                                            std::int64_t rows, std::vector<std::string>& unknown);
 
 // What becomes of keys of tokenizer_config.json there, other than beside a tokenizer of BERT's.

@@ -11,6 +11,8 @@
 #include "models/tokenizers/listed_tokens.h"
 #include "models/tokenizers/tokenizer_json.h"
 #include "models/tokenizers/vocabulary.h"
+#include "text/characters.h"
+#include "text/utf8.h"
 
 namespace headlight::models {
 namespace {
@@ -39,11 +41,6 @@ constexpr std::array<std::pair<std::string_view, Class>, 12> kClasses{{
     {"TokenizersBackend", Class::file},
 }};
 
-// In the order in which Transformers adds them.
-constexpr std::array<const char*, 7> kNamed = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                               "pad_token", "cls_token", "mask_token"};
-constexpr std::array<const char*, 2> kLists = {"extra_special_tokens", "additional_special_tokens"};
-
 class Reader {
  public:
   Reader(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class, bool whole_file,
@@ -56,12 +53,13 @@ class Reader {
     // Older files than added_tokens_decoder; whoever has that looks at no others.
     if (!config_ || !config_->find("added_tokens_decoder")) {
       if (folder.has(kSpecialTokensFile)) {
-        special_ = folder.json(kSpecialTokensFile);
-        check_keys(*special_, kSpecialTokensFile, "", unknown);
+        special_ = read_special_tokens(folder, unknown);
       }
       if (folder.has(kAddedTokensFile)) added_ = folder.json(kAddedTokensFile);
     }
     class_ = class_of(tokenizer_class);
+    if (class_ != Class::file) types_ = class_ == Class::bert;
+    if (const auto said = config_ ? says_types(*config_) : std::nullopt) types_ = said;
     if (whole_file && class_ == Class::bert) class_ = Class::derived;
     if (folder.has(kTokenizerFile)) json_ = read_tokenizer_json(folder);
   }
@@ -73,12 +71,12 @@ class Reader {
       files.path = json_->path;
       files.vocabulary = std::move(json_->vocabulary);
       files.limit = json_->limit;
+      files.unread_pairs = json_->unread_pairs;
     } else {
       if (!folder_.has(kVocabularyFile))
         folder_.fail("holds neither tokenizer.json nor vocab.txt, expected one of them");
       files.path = folder_.path(kVocabularyFile);
-      std::vector<std::string> lines =
-          vocabulary_lines(folder_.text(kVocabularyFile, kLargestVocabularyFile), files.path);
+      std::vector<std::string> lines = read_vocabulary();
       // Line ends that an editor left behind.
       while (std::ssize(lines) > rows && lines.back().empty()) lines.pop_back();
       files.vocabulary = text::TokenList::of(std::move(lines));
@@ -90,13 +88,16 @@ class Reader {
     }
     const std::size_t for_order = files.vocabulary.size() * sizeof(std::uint32_t);
     files.limit.take(for_order);
-    files.options.added_tokens = number_tokens(added_tokens(), files.vocabulary, rows);
+    files.options.added_tokens =
+        number_tokens(added_tokens(), files.vocabulary, rows, json_ && json_->has_gaps, files.path);
     files.limit.give_back(for_order);
     if (json_) files.limit.give_back(json_->document_memory);  // which ends with this
     if (config_) {
       files.model_max_length = config_->number("model_max_length");
       if (!files.model_max_length) files.model_max_length = config_->number("max_len");
     }
+    files.types = types_;
+    files.options.token_types = types_.value_or(true);
     return files;
   }
 
@@ -116,15 +117,35 @@ class Reader {
     return known->second;
   }
 
+  // The lines of vocab.txt, of which Transformers 5 drops white space at the end, and Transformers 4 does not.
+  [[nodiscard]] std::vector<std::string> read_vocabulary() const {
+    const std::string path = folder_.path(kVocabularyFile),
+                      text = folder_.text(kVocabularyFile, kLargestVocabularyFile);
+    if (text.starts_with("\xEF\xBB\xBF")) {
+      throw FileError(path, "begins with a byte order mark, expected none: it would be a part of the first token");
+    }
+    std::vector<std::string> lines = vocabulary_lines(text, path);
+    const auto is_blank = [](const std::string& line) { return without_white_space_at_end(line).empty(); };
+    const auto blanks = std::count_if(lines.begin(), lines.end(), is_blank);
+    for (std::size_t number = 0; number < lines.size(); ++number) {
+      const std::string_view token = without_white_space_at_end(lines[number]);
+      if (token.size() == lines[number].size() || (token.empty() && blanks == 1)) continue;
+      throw FileError(path, "line " + std::to_string(number + 1) + " is " + in_quotes(lines[number]) +
+                                ", expected no white space at its end");
+    }
+    return lines;
+  }
+
   [[nodiscard]] bool boolean(const char* key, bool otherwise) const {
     return config_ ? config_->boolean(key).value_or(otherwise) : otherwise;
   }
 
-  // A token that has a name: special_tokens_map.json comes first.
+  // A token that has a name: special_tokens_map.json comes first, even with null.
   [[nodiscard]] std::optional<ListedToken> named(std::string_view key) const {
     for (const auto& file : {special_, config_}) {
-      const auto value = file ? file->find(key) : std::nullopt;
-      if (!value) continue;
+      if (!file || !file->contains(key)) continue;
+      const auto value = file->find(key);
+      if (!value) return std::nullopt;
       ListedToken token = read_listed_token(*value, true);
       if (!value->is_object() || !value->find("normalized")) token.token.normalized = false;
       token.token.special = true;
@@ -207,7 +228,7 @@ class Reader {
     std::stable_sort(by_id.begin(), by_id.end(),
                      [](const ListedToken& a, const ListedToken& b) { return a.token.id < b.token.id; });
     for (const ListedToken& token : by_id) tokens.add(token);
-    for (const char* const key : kNamed) {
+    for (const char* const key : kNamedTokens) {
       if (auto token = named(key)) {
         tokens.add_unless_there(*std::move(token));
       } else if (const std::string name = default_of(key); !name.empty()) {
@@ -219,14 +240,14 @@ class Reader {
     return tokens;
   }
 
-  // The name of a token that no file names; none for null, which takes [MASK] away.
+  // The name of a token that no file names; none for null, which takes [PAD] and [MASK] away.
   [[nodiscard]] std::string default_of(std::string_view key) const {
     if (class_ == Class::file) return "";
     if (key == "unk_token") return "[UNK]";
     if (key == "sep_token") return "[SEP]";
-    if (key == "pad_token") return "[PAD]";
     if (key == "cls_token") return "[CLS]";
-    const bool taken_away = config_ && config_->contains(key);
+    const bool taken_away = (config_ && config_->contains(key)) || (special_ && special_->contains(key));
+    if (key == "pad_token" && !taken_away) return "[PAD]";
     return key == "mask_token" && !taken_away ? "[MASK]" : "";
   }
 
@@ -245,24 +266,60 @@ class Reader {
   [[nodiscard]] std::vector<ListedToken> of_older_files() const {
     std::vector<ListedToken> tokens;
     if (added_) {
-      ListedTokens special;
-      for (const char* const key : kNamed) {
-        special.add({.token = {.content = name_of(key)}});
+      const ListedTokens beside = named_or_listed();
+      for (const auto& [content, value] : added_->members()) tokens.push_back(of_added_file(content, value, beside));
+    }
+    if (json_) tokens.insert(tokens.end(), json_->added.begin(), json_->added.end());
+    return tokens;
+  }
+
+  // The tokens that files name or list beside added_tokens.json, of which `special` says whether all versions of
+  // Transformers take them for special ones: those that have a name, or stand in a list. An object counts in
+  // special_tokens_map.json alone, and additional_special_tokens in tokenizer_config.json alone.
+  [[nodiscard]] ListedTokens named_or_listed() const {
+    ListedTokens tokens;
+    for (const auto* const file : {&special_, &config_}) {
+      if (!*file) continue;
+      const bool is_map = file == &special_;
+      const auto add = [&](const JsonValue& value, bool is_clear) {
+        if (!value.as_string() && !value.is_object()) return;
+        ListedToken token = read_listed_token(value, true);
+        const ListedToken* const there = tokens.find(token.token.content);
+        token.token.special = (is_clear && (is_map || value.as_string())) || (there != nullptr && there->token.special);
+        tokens.add(std::move(token));
+      };
+      for (const auto& [key, value] : (*file)->members()) {
+        const bool has_name = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
+        const bool is_overridden = has_name && !is_map && special_ && special_->contains(key);
+        if (key.ends_with("_token") && !is_overridden) add(value, has_name);
       }
-      add_special(special);
-      for (const auto& [content, value] : added_->members()) {
-        if (!value.as_integer()) value.fail("is " + value.described() + ", expected the id of a token");
-        const bool is_special = special.find(content) != nullptr;
-        tokens.push_back({.token = {.content = std::string(content),
-                                    .id = *value.as_integer(),
-                                    .normalized = !is_special,
-                                    .special = is_special},
-                          .has_id = true,
-                          .place = value});
+      for (const char* const key : kTokenLists) {
+        const auto list = (*file)->find(key);
+        if (!list) continue;
+        for (const JsonValue& value : list->elements()) add(value, !is_map || key == kTokenLists[0]);
+        for (const auto& [name, value] : list->members()) add(value, false);
       }
     }
-    if (json_ && class_ != Class::file) tokens.insert(tokens.end(), json_->added.begin(), json_->added.end());
     return tokens;
+  }
+
+  // A token of added_tokens.json, which tokenizer.json may have, too.
+  [[nodiscard]] ListedToken of_added_file(std::string_view content, const JsonValue& value,
+                                          const ListedTokens& beside) const {
+    if (!value.as_integer()) value.fail("is " + value.described() + ", expected the id of a token");
+    const ListedToken* const known = beside.find(content);
+    const bool is_special = known != nullptr && known->token.special;
+    const auto is_it = [&](const ListedToken& token) { return token.token.content == content; };
+    if (known != nullptr && !is_special && !(json_ && std::any_of(json_->added.begin(), json_->added.end(), is_it))) {
+      value.fail("is listed in " + known->place->place() +
+                 ", too, expected it in one of them: versions of Transformers disagree whether it is special");
+    }
+    return {.token = {.content = std::string(content),
+                      .id = *value.as_integer(),
+                      .normalized = !is_special,
+                      .special = is_special},
+            .has_id = true,
+            .place = value};
   }
 
   // Lists of tokens, tokens by name, and whatever else has a key that ends in "_token".
@@ -275,17 +332,21 @@ class Reader {
     for (const auto& file : {config_, special_}) {
       if (!file) continue;
       for (const auto& [key, value] : file->members()) {
-        const bool is_named = std::find(kNamed.begin(), kNamed.end(), key) != kNamed.end();
-        if (key.ends_with("_token") && !is_named && (value.as_string() || value.is_object())) add(value);
+        const bool is_named = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
+        if (!key.ends_with("_token") || is_named) continue;
+        if (value.is_object() && value.path() == folder_.path(kTokenizerConfigFile)) {
+          value.fail("is an object, expected a text, for Transformers passes an object over");
+        }
+        if (value.as_string() || value.is_object()) add(value);
       }
       bool any = false;
-      for (const char* const key : kLists) {
+      for (const char* const key : kTokenLists) {
         const auto list = file->find(key);
         if (!list) continue;
         if (!list->is_array() && !list->is_object()) list->fail("is " + list->described() + ", expected a list");
         if (list->elements().empty() && list->members().empty()) continue;
         // Transformers 5 passes the second over.
-        if (any) file->fail(key, "has tokens, expected none beside " + std::string(kLists[0]));
+        if (any) file->fail(key, "has tokens, expected none beside " + std::string(kTokenLists[0]));
         any = true;
         for (const JsonValue& value : list->elements()) add(value);
         for (const auto& [name, value] : list->members()) add(value);
@@ -308,9 +369,19 @@ class Reader {
   std::optional<JsonValue> config_, special_, added_;
   std::optional<TokenizerJson> json_;
   Class class_ = Class::bert;
+  std::optional<bool> types_;
 };
 
 }  // namespace
+
+std::optional<bool> says_types(const JsonValue& tokenizer_config) {
+  const auto inputs = tokenizer_config.array("model_input_names");
+  if (!inputs) return std::nullopt;
+  for (const JsonValue& name : inputs->elements()) {
+    if (name.as_string() == "token_type_ids") return true;
+  }
+  return false;
+}
 
 TokenizerFiles read_tokenizer_files(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class,
                                     bool whole_file, std::int64_t rows, std::vector<std::string>& unknown) {

@@ -20,6 +20,9 @@ struct TokenizerFiles {
   TokenizerOptions options;
   std::string path;                        // the file of the vocabulary
   std::optional<double> model_max_length;  // as it is in tokenizer_config.json: 512, 1e30
+  std::string unread_pairs{};              // why two texts are not read as one sequence, or ""
+  // Whether a network is told which tokens are those of a second text; nothing where versions of Transformers disagree.
+  std::optional<bool> types{};
 
   // Takes the vocabulary. Throws FileError as Tokenizer::read(), and where its tables are more than `limit` allows.
   [[nodiscard]] Tokenizer tokenizer() &&;
@@ -32,5 +35,8 @@ struct TokenizerFiles {
 [[nodiscard]] TokenizerFiles read_tokenizer_files(const ModelFolder& folder,
                                                   const std::optional<std::string>& tokenizer_class, bool whole_file,
                                                   std::int64_t rows, std::vector<std::string>& unknown);
+
+// Whether `model_input_names` of a tokenizer_config.json has the types of tokens; nothing where that is missing.
+[[nodiscard]] std::optional<bool> says_types(const files::JsonValue& tokenizer_config);
 
 }  // namespace headlight::models

@@ -118,6 +118,7 @@ void read_model(const JsonValue& model, TokenizerJson& into) {
     if (taken[place]) value.fail("is " + std::to_string(id) + ", the id of another token");
     taken[place] = true;
   }
+  into.has_gaps = tokens != largest + 1;
   into.vocabulary = by_id(*vocabulary, largest, into.limit);
 }
 
@@ -145,6 +146,20 @@ void check_id(const JsonValue& value, std::optional<std::int64_t> id, const std:
   if (!id || !is(*id, token)) value.fail("is not the id of " + in_quotes(token));
 }
 
+// Whether `pair` is [CLS] A [SEP] B [SEP], the last two of type 1.
+bool is_pair_of_bert(const JsonValue& processor, const TokenizerOptions& options) {
+  const auto is = [](const JsonValue& piece, const char* kind, const std::string& id, std::int64_t type) {
+    const auto part = piece.object(kind);
+    return part && part->string("id") == id && part->integer("type_id").value_or(0) == type;
+  };
+  constexpr std::size_t kPieces = 5;
+  const auto pair = processor.array("pair");
+  const std::vector<JsonValue> pieces = pair ? pair->few_elements(kPieces) : std::vector<JsonValue>();
+  return pieces.size() == kPieces && is(pieces[0], "SpecialToken", options.cls_token, 0) &&
+         is(pieces[1], "Sequence", "A", 0) && is(pieces[2], "SpecialToken", options.sep_token, 0) &&
+         is(pieces[3], "Sequence", "B", 1) && is(pieces[4], "SpecialToken", options.sep_token, 1);
+}
+
 void read_template(const JsonValue& processor, TokenizerJson& into) {
   const auto single = processor.array("single");
   const std::vector<JsonValue> pieces = single ? single->few_elements(3) : std::vector<JsonValue>();
@@ -162,6 +177,10 @@ void read_template(const JsonValue& processor, TokenizerJson& into) {
     const std::vector<JsonValue> id = ids ? ids->few_elements(1) : std::vector<JsonValue>();
     if (id.size() != 1) processor.fail("special_tokens", "has no id of " + in_quotes(name));
     check_id(*ids, id[0].as_integer(), name, into);
+  }
+  if (!is_pair_of_bert(processor, into.options)) {
+    into.unread_pairs = printable(processor.path()) + ": " + processor.place_of("pair") +
+                        " is not [CLS] A [SEP] B [SEP] with the last two of type_id 1, as BERT's";
   }
 }
 

@@ -19,6 +19,8 @@ struct TokenizerJson {
   // What it says of clean-up, accents, case, ideographs, prefix, longest word, [UNK], [CLS] and [SEP].
   TokenizerOptions options;
   bool has_normalizer = true;
+  bool has_gaps = false;     // whether the vocabulary leaves out ids
+  std::string unread_pairs;  // why two texts are not read as one sequence, or ""
   std::vector<ListedToken> added;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headlight/models/errors.h"
+#include "text/characters.h"
 
 namespace headlight::models {
 namespace {
@@ -27,14 +28,26 @@ std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens
   return vocabulary_excess(tokens.size(), bytes);
 }
 
+std::string_view without_white_space_at_end(std::string_view token) {
+  for (std::size_t begin = token.size(); begin > 0;) {
+    do --begin;
+    while (begin > 0 && (static_cast<unsigned char>(token[begin]) & 0xC0u) == 0x80u);
+    std::size_t at = begin;
+    if (!text::is_white_space(text::next_code_point(token, at))) return token;
+    token = token.substr(0, begin);
+  }
+  return token;
+}
+
 std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path) {
   std::string text;
   if (tokens.size() > static_cast<std::size_t>(kMostIds))
     throw FileError(path, "would have more than " + std::to_string(static_cast<std::size_t>(kMostIds)) + " lines");
   for (std::size_t number = 0; number < tokens.size(); ++number) {
     const std::string& token = tokens[number];
+    const std::size_t kept = without_white_space_at_end(token).size();
     if (token.find('\n') != std::string::npos || token.ends_with('\r') || first_invalid(token) != token.size() ||
-        (number == 0 && token.starts_with(kByteOrderMark))) {
+        (kept != token.size() && kept != 0) || (number == 0 && token.starts_with(kByteOrderMark))) {
       throw FileError(path, "cannot hold token " + std::to_string(number) + ", " + in_quotes(token) +
                                 ": expected UTF-8 in one line");
     }

@@ -26,8 +26,11 @@ inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
 [[nodiscard]] std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens);
 [[nodiscard]] std::optional<std::string> vocabulary_excess(std::size_t tokens, std::uint64_t bytes);
 
+// A token of UTF-8 as far as its last character that is not white space.
+[[nodiscard]] std::string_view without_white_space_at_end(std::string_view token);
+
 // The text of a file whose lines vocabulary_lines() gives back as those tokens. Throws FileError naming the first that
-// no line holds (a line break, a \r at its end, a byte-order mark at the file's beginning, what is not UTF-8).
+// no line holds (a line break, white space at its end, a byte-order mark at the file's beginning, what is not UTF-8).
 [[nodiscard]] std::string vocabulary_text(std::span<const std::string> tokens, const std::string& path);
 
 using text::first_invalid;
