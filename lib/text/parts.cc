@@ -37,6 +37,14 @@ std::string type_of(const JsonValue& part) {
   return *std::move(type);
 }
 
+std::string type_of_model(const JsonValue& model) {
+  const std::string type = model.string("type").value_or("");
+  if (!type.empty()) return type;
+  const auto vocabulary = model.find("vocab");
+  const bool is_list = vocabulary && vocabulary->is_array();
+  return model.contains("merges") ? "BPE" : is_list ? "Unigram" : "WordPiece";
+}
+
 void expect_keys(const JsonValue& part, std::initializer_list<std::string_view> keys) {
   for (const auto& [key, value] : part.members()) {
     if (key == "type" || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;

@@ -96,6 +96,8 @@ class Decoder {
 
 // The type of a part; refuses one without.
 [[nodiscard]] std::string type_of(const JsonValue& part);
+// That of a model, where a file does not say it, as the oldest do not, by the keys that it has.
+[[nodiscard]] std::string type_of_model(const JsonValue& model);
 // Refuses a member that is not one of these, "type" aside.
 void expect_keys(const JsonValue& part, std::initializer_list<std::string_view> keys);
 // Members that must be there.

@@ -28,9 +28,7 @@ std::unique_ptr<Model> read_model(const JsonValue& document, const TokenizerList
                                   TableLimit& limit) {
   const auto model = document.object("model");
   if (!model) document.fail("model", "is missing");
-  std::string type = model->string("type").value_or("");
-  // The oldest files do not say.
-  if (type.empty()) type = model->contains("merges") ? "BPE" : model->array("vocab") ? "Unigram" : "WordPiece";
+  const std::string type = type_of_model(*model);
   if (type == "BPE") {
     auto bpe = std::make_unique<Bpe>(*model, lists, limit);
     takes_bytes = takes_bytes && bpe->take_bytes();

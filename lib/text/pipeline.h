@@ -50,6 +50,11 @@ struct Pipeline {
     return found ? found : model->token(id);
   }
 
+  [[nodiscard]] std::optional<std::int64_t> id(std::string_view token) const {
+    const auto found = added->id(token);
+    return found ? found : model->id(token);
+  }
+
   std::unique_ptr<Normalizer> normalizer{};
   std::unique_ptr<PreTokenizer> pre_tokenizer;
   std::unique_ptr<Model> model;

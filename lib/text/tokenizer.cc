@@ -154,10 +154,7 @@ std::optional<std::string> Tokenizer::token(std::int64_t id) const {
 
 std::optional<std::string_view> Tokenizer::find_token(std::int64_t id) const noexcept { return state_->token(id); }
 
-std::optional<std::int64_t> Tokenizer::id(std::string_view token) const {
-  const auto found = state_->added->id(token);
-  return found ? found : state_->model->id(token);
-}
+std::optional<std::int64_t> Tokenizer::id(std::string_view token) const { return state_->id(token); }
 
 std::int64_t Tokenizer::size() const noexcept { return std::max(state_->model->size(), state_->added->size()); }
 

@@ -16,8 +16,9 @@ import transformers
 
 here = pathlib.Path(os.path.dirname(os.path.abspath(__file__)))
 TEXTS = ["the city of New York", "  What is  café society? ", "the streets\tare long,\nand 123 lights", "", "<mask> of <s> x <|endoftext|>y</s>",
-         "ÀÉ Straße 東京 ﬁ", " \u200b a\u3000b \u200b", "a\u2581b \n"]
+         "ÀÉ Straße 東京 ﬁ", " \u200b a\u3000b \u200b", "a\u2581b \n", "<unk>NOTUSED q"]
 ANGLES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+CAMEMBERT = [*ANGLES, "<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"]
 
 
 def byte_level(**options):
@@ -81,7 +82,7 @@ CASES = [
     ({"tokenizer_class": "XLMRobertaTokenizer"}, "unigram", ANGLES, of_sentence_piece(metaspace("always"), SPACES), ("<s>", "</s>", True)),
     ({"tokenizer_class": "XLMRobertaTokenizer", "add_prefix_space": False}, "unigram", ANGLES,
      of_sentence_piece(metaspace("never"), CHARACTERS, SPACES), ("<s>", "</s>", True)),
-    ({"tokenizer_class": "CamembertTokenizer"}, "unigram", ANGLES, {**of_sentence_piece(WORDS, CHARACTERS)}, ("<s>", "</s>", True)),
+    ({"tokenizer_class": "CamembertTokenizer"}, "unigram", CAMEMBERT, {**of_sentence_piece(WORDS, CHARACTERS)}, ("<s>", "</s>", True)),
     ({"tokenizer_class": "MPNetTokenizer"}, "word_piece", ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"], {}, ("<s>", "</s>", True)),
     ({"tokenizer_class": "PreTrainedTokenizerFast"}, "unigram", ANGLES, of_sentence_piece(metaspace("always"), CHARACTERS, SPACES),
      ("<s>", "</s>", True)),
@@ -89,6 +90,9 @@ CASES = [
 
 
 def template(first, last, twice, ids):
+    if first is None and last is None:
+        return byte_level()
+
     def special(name):
         return [{"SpecialToken": {"id": name, "type_id": 0}}] if name else []
 

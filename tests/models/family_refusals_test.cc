@@ -171,6 +171,10 @@ TEST(FamilyRefusals, TokenizersThatSayOtherThanTheirClassAreRefused) {
   json cased = golden_folders().named("cased by tokenizer.json").files.at("tokenizer.json");
   scratch.write("family/tokenizer.json", cased.dump());
   EXPECT_TRUE(contains(refusal(folder), "normalizer.lowercase is false, expected true"));
+  cased["normalizer"]["lowercase"] = true;
+  cased["added_tokens"] = json::array();
+  scratch.write("family/tokenizer.json", cased.dump());
+  EXPECT_TRUE(contains(refusal(folder), "added_tokens lacks '[UNK]', the unk_token for this tokenizer_class"));
 }
 
 // What some versions of Transformers take for another key, and what two keys say.

@@ -4,11 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "headlight/models/errors.h"
+#include "models/tokenizers/described_parts.h"
 #include "text/byte_characters.h"
 #include "text/utf8.h"
 
@@ -19,11 +22,11 @@ using files::JsonValue;
 
 const char* word(bool value) { return value ? "true" : "false"; }
 
-// Whether a part of a pre_tokenizer puts a space before the text.
+// Whether a part of a pre_tokenizer puts a space before the text; nothing for one that has no say in it.
 std::optional<bool> prefix_space_of(const JsonValue& part) {
   if (!part.is_object()) return std::nullopt;
-  const auto scheme = part.string("prepend_scheme");
-  return scheme ? std::optional(*scheme != "never") : part.boolean("add_prefix_space");
+  if (part.string("type") == "Metaspace") return part.string("prepend_scheme").value_or("always") != "never";
+  return part.boolean("add_prefix_space");
 }
 
 // MPNetTokenizer makes its normalizer by these keys of tokenizer_config.json.
@@ -34,7 +37,7 @@ void check_normalizer(const TokenizerSources& sources) {
   const auto said = [&](const char* key) { return config ? config->boolean(key) : std::nullopt; };
   const auto agree = [&](const char* key, bool wanted, bool there) {
     if (wanted == there) return;
-    const std::string is = std::string("is ") + (said(key) ? "" : "missing, that is ") + word(wanted);
+    const std::string is = std::string("is ") + (said(key) ? "" : "missing, so ") + word(wanted);
     const char* const expected = ", expected what the normalizer of tokenizer.json says";
     if (config) config->fail(key, is + expected);
     part->fail("is not that of MPNetTokenizer without a tokenizer_config.json, where " + std::string(key) + " " + is);
@@ -47,75 +50,115 @@ void check_normalizer(const TokenizerSources& sources) {
         part->boolean("handle_chinese_chars").value_or(true));
 }
 
-// The value of a key of kNamedTokens: of the first file that has it, if only as null. Beside added_tokens_decoder
-// Transformers does not look at special_tokens_map.json.
+// A key of kNamedTokens.
 struct NamedToken {
-  bool is_said = false;
+  bool is_said = false;  // by a file, if only as null
   std::string content{};
 };
 NamedToken named_token(const TokenizerSources& sources, std::string_view key) {
-  const bool has_decoder = sources.config && sources.config->find("added_tokens_decoder");
-  for (const auto& file : {has_decoder ? std::nullopt : sources.special, sources.config}) {
+  for (const auto& file : {sources.special, sources.config}) {
     if (!file || !file->contains(key)) continue;
     const auto value = file->find(key);
     return {true, value ? read_listed_token(*value, true).token.content : ""};
   }
   const auto* const place = std::find(kNamedTokens.begin(), kNamedTokens.end(), key);
-  return {false, std::string(sources.of->tokens[static_cast<std::size_t>(place - kNamedTokens.begin())])};
+  return {false, std::string(sources.tokenizer_class->tokens[static_cast<std::size_t>(place - kNamedTokens.begin())])};
 }
 
 std::string for_class(const TokenizerClass& of) { return " for the tokenizer_class " + in_quotes(of.name); }
 
-// Those that no file names are added by their class.
+// Those that no file names or lists are added by their class.
 void check_tokens_of_class(const TokenizerSources& sources) {
+  const auto expect_added = [&](std::string_view token, const char* as) {
+    if (token.empty() || sources.added.contains(token)) return;
+    sources.tokenizer.fail("added_tokens",
+                           "lacks " + in_quotes(token) + ", " + as + for_class(*sources.tokenizer_class));
+  };
   for (const char* const key : kNamedTokens) {
     const NamedToken token = named_token(sources, key);
-    if (token.is_said || token.content.empty() || sources.added.contains(token.content)) continue;
-    sources.tokenizer.fail("added_tokens",
-                           "lacks " + in_quotes(token.content) + ", the " + key + for_class(*sources.of));
+    if (!token.is_said) expect_added(token.content, (std::string("the ") + key).c_str());
   }
+  const auto lists_tokens = [](const std::optional<JsonValue>& file) {
+    return file && std::any_of(kTokenLists.begin(), kTokenLists.end(), [&](const char* key) {
+             const auto list = file->find(key);
+             return list && !(list->elements().empty() && list->members().empty());
+           });
+  };
+  if (lists_tokens(sources.special) || lists_tokens(sources.config)) return;
+  for (const std::string_view token : sources.tokenizer_class->listed) expect_added(token, "a special token");
 }
 
-// Qwen2Tokenizer adds its special tokens again, as they are without options.
+// Some classes add all special tokens again, as they are without options.
 void check_plain_tokens(const TokenizerSources& sources) {
+  std::set<std::string, std::less<>> special;
+  for (const char* const key : kNamedTokens) special.insert(named_token(sources, key).content);
+  const auto add = [&](const JsonValue& value) {
+    if (value.as_string() || value.is_object()) special.insert(read_listed_token(value, true).token.content);
+  };
+  for (const auto& file : {sources.special, sources.config}) {
+    if (!file) continue;
+    for (const auto& [key, value] : file->members()) {
+      if (key.ends_with("_token")) add(value);
+    }
+    for (const char* const key : kTokenLists) {
+      const auto list = file->find(key);
+      if (!list) continue;
+      for (const JsonValue& value : list->elements()) add(value);
+      for (const auto& [name, value] : list->members()) add(value);
+    }
+  }
   for (const auto& [content, listed] : sources.added) {
     const AddedToken& token = listed.token;
     if (!token.single_word && !token.lstrip && !token.rstrip && !token.normalized) continue;
-    const auto is_token = [&, &name = content](const char* key) { return named_token(sources, key).content == name; };
-    if (!token.special && std::none_of(kNamedTokens.begin(), kNamedTokens.end(), is_token)) continue;
-    listed.place->fail("has single_word, lstrip, rstrip or normalized, expected none of them" + for_class(*sources.of));
+    if (!token.special && !special.contains(content)) continue;
+    listed.place->fail("has single_word, lstrip, rstrip or normalized, expected none of them" +
+                       for_class(*sources.tokenizer_class));
   }
+}
+
+// One token of a template, or the place of a text, which has no id.
+struct Place {
+  text::TemplatePart::Kind kind;
+  std::int64_t id, type;
+  bool operator==(const Place&) const = default;
+};
+
+std::vector<Place> places_of(const std::vector<text::TemplatePart>& parts) {
+  std::vector<Place> places;
+  for (const text::TemplatePart& part : parts) {
+    if (part.kind != text::TemplatePart::Kind::tokens) places.push_back({part.kind, -1, part.type});
+    for (const std::int64_t id : part.ids) places.push_back({part.kind, id, part.type});
+  }
+  return places;
 }
 
 // What a class puts around a text, and around two.
-void check_around(const TokenizerSources& sources, const text::Tokenizer& tokenizer) {
+void check_around(const TokenizerSources& sources, const text::Pipeline& tokenizer) {
   using Around = TokenizerClass::Around;
-  if (sources.of->around == Around::by_file) return;
-  std::vector<std::int64_t> single, pair;
+  using Kind = text::TemplatePart::Kind;
+  if (sources.tokenizer_class->around == Around::by_file) return;
+  const Place text{Kind::first_text, -1, 0};
+  std::vector<Place> single{text}, pair{text, {Kind::second_text, -1, 1}};
   std::string expected = "nothing";
-  if (sources.of->around != Around::nothing) {
-    const bool is_cls = sources.of->around == Around::cls_sep;
+  if (sources.tokenizer_class->around != Around::nothing) {
+    const bool is_cls = sources.tokenizer_class->around == Around::cls_sep;
     const std::string first = named_token(sources, is_cls ? "cls_token" : "bos_token").content;
     const std::string last = named_token(sources, is_cls ? "sep_token" : "eos_token").content;
-    const std::int64_t begin = tokenizer.id(first).value_or(-1), end = tokenizer.id(last).value_or(-1);
-    single = {begin, end};
-    pair = {begin, end, end, end};
+    const Place begin{Kind::tokens, tokenizer.id(first).value_or(-1), 0};
+    const Place end{Kind::tokens, tokenizer.id(last).value_or(-1), 0};
+    single = {begin, text, end};
+    pair = {begin, text, end, end, {Kind::second_text, -1, 0}, end};
     expected = (is_cls ? "cls_token and sep_token, " : "bos_token and eos_token, ") + in_quotes(first) + " and " +
-               in_quotes(last) + ", the latter twice between two texts,";
+               in_quotes(last) + ", the latter twice between two texts, all of type 0,";
   }
-  const text::TokenPair there = tokenizer.encode_pair_within("", "", tokenizer.tokens_around().pair);
-  const bool has_types =
-      std::any_of(there.types.begin(), there.types.end(), [](std::int64_t type) { return type != 0; });
-  if (tokenizer.encode("") == single && there.ids == pair && !has_types &&
-      tokenizer.tokens_around().behind * 2 == std::ssize(single)) {
-    return;
-  }
+  const text::PostProcessor& there = tokenizer.processor;
+  if (places_of(there.single) == single && places_of(there.pair) == pair) return;
   sources.tokenizer.fail("post_processor",
-                         "puts other tokens around texts, expected " + expected + for_class(*sources.of));
+                         "puts other tokens around texts, expected " + expected + for_class(*sources.tokenizer_class));
 }
 
 // Whether a tokenizer of bytes has a token for each of them: then nothing is unknown to it.
-bool has_every_byte(const text::Tokenizer& tokenizer, bool by_fallback) {
+bool has_every_byte(const text::Pipeline& tokenizer, bool by_fallback) {
   for (unsigned byte = 0; byte < text::kByteCharacters.size(); ++byte) {
     std::string token;
     if (by_fallback) {
@@ -130,21 +173,21 @@ bool has_every_byte(const text::Tokenizer& tokenizer, bool by_fallback) {
 }
 
 // The token for what is unknown to the model, where there may be such.
-void check_unknown(const TokenizerSources& sources, const text::Tokenizer& tokenizer) {
+void check_unknown(const TokenizerSources& sources, const text::Pipeline& tokenizer) {
   using Unknown = TokenizerClass::Unknown;
   const auto model = sources.tokenizer.object("model");
   if (!model) return;
   const auto refuse = [&](const char* key, const std::string& is, const std::string& expected) {
-    model->fail(key, "is " + is + ", expected " + expected + for_class(*sources.of));
+    model->fail(key, "is " + is + ", expected " + expected + for_class(*sources.tokenizer_class));
   };
   const std::string token = named_token(sources, "unk_token").content;
   const auto there = model->string("unk_token");
   const std::string is = there ? in_quotes(*there) : "null";
-  switch (sources.of->unknown) {
+  switch (sources.tokenizer_class->unknown) {
     case Unknown::third_id:
     case Unknown::id_of_token: {
       constexpr std::int64_t kThird = 3;
-      const bool is_third = sources.of->unknown == Unknown::third_id;
+      const bool is_third = sources.tokenizer_class->unknown == Unknown::third_id;
       const std::int64_t expected = is_third ? kThird : tokenizer.id(token).value_or(0);
       const auto id = model->integer("unk_id");
       if (id != expected) refuse("unk_id", id ? std::to_string(*id) : "null", std::to_string(expected));
@@ -154,46 +197,48 @@ void check_unknown(const TokenizerSources& sources, const text::Tokenizer& token
       if (there != token) refuse("unk_token", is, in_quotes(token));
       return;
     case Unknown::bytes:
-      if (there && !has_every_byte(tokenizer, sources.of->model != "BPE")) refuse("unk_token", is, "null");
+      if (there && !has_every_byte(tokenizer, sources.tokenizer_class->kind != TokenizerClass::Kind::bytes))
+        refuse("unk_token", is, "null");
       return;
   }
 }
 
 }  // namespace
 
-// ByteLevel and Metaspace, wherever they stand in the pre_tokenizer, put a space before the text or not. Where
-// tokenizer_config.json does not say, classes that split by ByteLevel do not, and those that split by Metaspace do; but
-// null is false to XLMRobertaTokenizer and CamembertTokenizer.
+// ByteLevel and Metaspace put a space before the text or not. Where tokenizer_config.json does not say, classes that
+// split by ByteLevel do not, and those that split by Metaspace do; but null is false to XLMRobertaTokenizer and
+// CamembertTokenizer.
 void check_prefix_space(const TokenizerSources& sources) {
-  const auto wanted = sources.config ? sources.config->boolean("add_prefix_space") : std::nullopt;
-  const bool is_null = sources.config && !wanted && sources.config->contains("add_prefix_space");
-  const auto part = sources.tokenizer.object("pre_tokenizer");
-  if (!part) return;
-  const auto check = [&](const JsonValue& one) {
-    const auto there = prefix_space_of(one);
-    if (!there) return;
-    bool otherwise = *there;
-    if (sources.of != nullptr)
-      otherwise = one.string("type") != "ByteLevel" && !(is_null && sources.of->model == "Unigram");
-    if (*there == wanted.value_or(otherwise)) return;
-    const std::string says = std::string("is ") + (wanted ? word(*wanted) : "missing");
-    const char* const expected = ", expected what the pre_tokenizer of tokenizer.json says";
-    if (sources.config) sources.config->fail("add_prefix_space", says + expected);
-    part->fail("puts " + std::string(*there ? "a" : "no") + " space before a text, unlike the tokenizer_class " +
-               in_quotes(sources.of->name));
-  };
-  const auto list = part->array("pretokenizers");
-  if (!list) return check(*part);
-  for (const JsonValue& one : list->elements()) check(one);
+  constexpr const char* kKey = "add_prefix_space";
+  const bool is_there = sources.config && sources.config->contains(kKey);
+  const bool is_said = is_there && sources.config->find(kKey);
+  const bool said = is_said && *sources.config->boolean(kKey);
+  const auto pre_tokenizer = sources.tokenizer.object("pre_tokenizer");
+  for (const JsonValue& part : parts_of(pre_tokenizer)) {
+    const auto has_space = prefix_space_of(part);
+    if (!has_space) continue;
+    bool by_default = *has_space;
+    if (sources.tokenizer_class != nullptr) {
+      const bool null_is_false = sources.tokenizer_class->kind == TokenizerClass::Kind::sentence_piece;
+      by_default = part.string("type") != "ByteLevel" && !(is_there && null_is_false);
+    }
+    if (*has_space == (is_said ? said : by_default)) continue;
+    if (sources.config) {
+      sources.config->fail(kKey, std::string("is ") + (is_said ? word(said) : "missing") +
+                                     ", expected what the pre_tokenizer of tokenizer.json says");
+    }
+    pre_tokenizer->fail("puts " + std::string(*has_space ? "a" : "no") + " space before a text, unlike the " +
+                        "tokenizer_class " + in_quotes(sources.tokenizer_class->name));
+  }
 }
 
 void check_files_of_class(const TokenizerSources& sources) {
   check_tokens_of_class(sources);
-  if (sources.of->name == "Qwen2Tokenizer") check_plain_tokens(sources);
-  if (sources.of->name == "MPNetTokenizer") check_normalizer(sources);
+  if (sources.tokenizer_class->adds_tokens_again) check_plain_tokens(sources);
+  if (sources.tokenizer_class->kind == TokenizerClass::Kind::word_piece) check_normalizer(sources);
 }
 
-void check_tokenizer_of_class(const TokenizerSources& sources, const text::Tokenizer& tokenizer) {
+void check_tokenizer_of_class(const TokenizerSources& sources, const text::Pipeline& tokenizer) {
   check_around(sources, tokenizer);
   check_unknown(sources, tokenizer);
 }

@@ -1,9 +1,11 @@
 #include "models/tokenizers/described_parts.h"
 
+#include <cstddef>
 #include <string_view>
 
 #include "headlight/models/errors.h"
 #include "runtime/list_text.h"
+#include "text/parts.h"
 
 namespace headlight::models {
 namespace {
@@ -20,11 +22,12 @@ std::string pattern_of(const JsonValue& part) {
   return " /" + pattern->string("Regex").value_or("") + "/";
 }
 
-void append_if(std::string& text, bool condition, std::string_view more) {
+void append_if(std::string& text, bool condition, const std::string& more) {
   if (condition) text += more;
 }
 
 std::string described(const JsonValue& part) {
+  if (!part.is_object()) return part.described();
   const std::string type = part.string("type").value_or("");
   std::string text = type;
   const auto is = [&](const char* key, bool otherwise) { return part.boolean(key).value_or(otherwise); };
@@ -32,7 +35,8 @@ std::string described(const JsonValue& part) {
     append_if(text, !is("use_regex", true), " without a pattern");
   } else if (type == "Metaspace") {
     append_if(text, part.string("replacement").value_or("") != kMetaspace, " of another character");
-    append_if(text, part.string("prepend_scheme").value_or("") == "first", " first");
+    const std::string scheme = part.string("prepend_scheme").value_or("always");
+    append_if(text, scheme != "always" && scheme != "never", " " + scheme);
     append_if(text, !is("split", true), " unsplit");
   } else if (type == "Split") {
     text += pattern_of(part) + " " + part.string("behavior").value_or("");
@@ -50,29 +54,38 @@ std::string described(const JsonValue& part) {
   return text;
 }
 
-void append_parts(const JsonValue& part, std::vector<std::string>& parts) {
-  if (part.string("type") != "Sequence") return parts.push_back(described(part));
-  for (const char* const key : {"normalizers", "pretokenizers"}) {
-    const auto list = part.array(key);
-    if (!list) continue;
-    for (const JsonValue& one : list->elements()) append_parts(one, parts);
-  }
+// Of more parts than those, or of a longer one, as much is enough to tell that no class has them.
+constexpr std::size_t kMostParts = 16, kLongestPart = 256;
+
+std::string shortened(std::string text) {
+  if (text.size() <= kLongestPart) return text;
+  std::size_t size = kLongestPart;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0u) == 0x80u) --size;
+  text.resize(size);
+  return text + "…";
 }
 
 }  // namespace
 
+std::vector<JsonValue> parts_of(const std::optional<JsonValue>& part) {
+  if (!part) return {};
+  if (part->string("type") != "Sequence") return {*part};
+  for (const char* const key : {"normalizers", "pretokenizers"}) {
+    if (const auto list = part->array(key)) return list->few_elements(kMostParts);
+  }
+  return {};
+}
+
 std::vector<std::string> described_parts(const std::optional<JsonValue>& part) {
-  std::vector<std::string> parts;
-  if (part) append_parts(*part, parts);
-  return parts;
+  std::vector<std::string> described_ones;
+  for (const JsonValue& one : parts_of(part)) described_ones.push_back(shortened(described(one)));
+  return described_ones;
 }
 
 std::string joined(const std::vector<std::string>& parts) { return parts.empty() ? "none" : runtime::list_text(parts); }
 
 std::string described_model(const JsonValue& model) {
-  std::string kind = model.string("type").value_or("");
-  // The oldest files do not say.
-  if (kind.empty()) kind = model.contains("merges") ? "BPE" : model.array("vocab") ? "Unigram" : "WordPiece";
+  const std::string kind = text::type_of_model(model);
   std::string text = kind;
   for (const char* const key : {"fuse_unk", "byte_fallback", "ignore_merges"}) {
     if (model.boolean(key).value_or(false)) text.append(" ").append(key);

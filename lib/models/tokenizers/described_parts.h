@@ -9,9 +9,11 @@
 
 namespace headlight::models {
 
-// One part of a normalizer or pre_tokenizer for each entry, those of a Sequence one after another: {"Strip right",
-// "Precompiled"}. What changes no id, such as trim_offsets, is left out. So is whether ByteLevel and Metaspace put a
-// space before the text, which tokenizer_config.json says, too.
+// The parts of a normalizer or pre_tokenizer: those of a Sequence, or the one that it is; none for no part. Of more
+// than 16 the first 17.
+[[nodiscard]] std::vector<files::JsonValue> parts_of(const std::optional<files::JsonValue>& part);
+// Each of them in a few words: {"Strip right", "Precompiled"}. What changes no id, such as trim_offsets, is left out.
+// So is whether ByteLevel and Metaspace put a space before the text, which tokenizer_config.json says, too.
 [[nodiscard]] std::vector<std::string> described_parts(const std::optional<files::JsonValue>& part);
 // "Strip right, Precompiled"; "none" for no part.
 [[nodiscard]] std::string joined(const std::vector<std::string>& parts);

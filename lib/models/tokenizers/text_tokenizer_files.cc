@@ -1,11 +1,12 @@
 #include "models/tokenizers/text_tokenizer_files.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "headlight/models/errors.h"
-#include "models/tokenizers/described_parts.h"
 #include "models/tokenizers/listed_tokens.h"
 #include "models/tokenizers/tokenizer_classes.h"
 #include "models/tokenizers/tokenizer_files.h"
@@ -20,6 +21,7 @@ constexpr FolderKey kTextKeys[] = {
     {"tokenizer_config.json", "tokenizer_class", Treatment::read, "", "`PreTrainedTokenizerFast`, `TokenizersBackend`, or `Roberta`, `XLMRoberta`, `Camembert`, `GPT2`, `Qwen2`, `Gemma`, `Llama`, `Bart`, `MPNet`, `CodeGen`, `GPTNeoX` before `Tokenizer`, each also with `Fast`"},
     {"tokenizer_config.json", "added_tokens_decoder", Treatment::read, "", "must agree with added_tokens of tokenizer.json; so must all tokens below"},
     {"tokenizer_config.json", "add_prefix_space", Treatment::read, "", "must agree with the pre_tokenizer of tokenizer.json; false for the ByteLevel of classes that have one where it is missing"},
+    {"tokenizer_config.json", "legacy", Treatment::read, "", "of `LlamaTokenizer`: whether a space is put behind added tokens; no effect elsewhere"},
     {"tokenizer_config.json", "add_bos_token", Treatment::read, "", "must agree with the post_processor of tokenizer.json"},
     {"tokenizer_config.json", "add_eos_token", Treatment::read, "", "the same"},
     {"tokenizer_config.json", "model_input_names", Treatment::read, "", "the same; where it is missing, no class that makes its tokenizer itself has types"},
@@ -28,8 +30,7 @@ constexpr FolderKey kTextKeys[] = {
     {"tokenizer_config.json", "strip_accents", Treatment::read, "", ""},
     {"tokenizer_config.json", "tokenize_chinese_chars", Treatment::read, "", ""},
     {"tokenizer_config.json", "whole_words", Treatment::refused, "false", ""},
-    {"tokenizer_config.json", "sp_model_kwargs", Treatment::no_effect, "", "of slow tokenizers, as the next three"},
-    {"tokenizer_config.json", "legacy", Treatment::no_effect, "", ""},
+    {"tokenizer_config.json", "sp_model_kwargs", Treatment::no_effect, "", "of slow tokenizers, as the next two"},
     {"tokenizer_config.json", "keep_accents", Treatment::no_effect, "", ""},
     {"tokenizer_config.json", "remove_space", Treatment::no_effect, "", ""},
     {"tokenizer_config.json", "trim_offsets", Treatment::no_effect, "", "of places in the text"},
@@ -72,7 +73,10 @@ void check_named(const JsonValue& config, const TokenizerSources& sources) {
   }
 }
 
+// That added_tokens_decoder has the tokens of tokenizer.json. A class that makes its tokenizer itself looks at no
+// others.
 void check_decoder(const JsonValue& decoder, const TokenizerSources& sources) {
+  std::set<std::string, std::less<>> known;
   for (const auto& [key, value] : decoder.members()) {
     const AddedToken here = read_listed_token(value, false).token;
     const auto found = sources.added.find(here.content);
@@ -83,6 +87,13 @@ void check_decoder(const JsonValue& decoder, const TokenizerSources& sources) {
              there.rstrip == here.rstrip && there.normalized == here.normalized;
     }
     if (!same) value.fail("is " + in_quotes(here.content) + ", expected the same in added_tokens of tokenizer.json");
+    known.insert(here.content);
+  }
+  if (sources.tokenizer_class == nullptr) return;
+  for (const auto& [content, listed] : sources.added) {
+    if (known.contains(content)) continue;
+    listed.place->fail("is " + in_quotes(content) +
+                       ", expected the same in added_tokens_decoder of tokenizer_config.json");
   }
 }
 
@@ -120,26 +131,15 @@ void check_ends(const JsonValue& config, const text::Tokenizer& tokenizer, const
                        ", expected what the post_processor of tokenizer.json does");
 }
 
-// Beside a tokenizer.json of bytes Transformers 5 takes LlamaTokenizer for one that takes all of the file.
-bool is_of_bytes(const JsonValue& tokenizer) {
-  for (const char* const key : {"pre_tokenizer", "decoder"}) {
-    for (const std::string& part : described_parts(tokenizer.object(key))) {
-      if (part.starts_with("ByteLevel")) return true;
-    }
-  }
-  return false;
-}
-
 TokenizerSources read_sources(const ModelFolder& folder, const TokenizerClassNames& names,
                               std::vector<std::string>& unknown) {
-  TokenizerSources sources{folder.json(kTokenizerFile, JsonValue::kLargestFile), {}, {}, nullptr, {}};
-  if (folder.has(kSpecialTokensFile)) {
-    sources.special = read_special_tokens(folder, unknown);
-  }
+  TokenizerSources sources{folder.json(kTokenizerFile, JsonValue::kLargestFile)};
   if (folder.has(kTokenizerConfigFile)) {
     sources.config = folder.json(kTokenizerConfigFile);
     check_keys(*sources.config, kTokenizerConfigFile, "", unknown, kTextKeys);
   }
+  const bool has_decoder = sources.config && sources.config->find("added_tokens_decoder");
+  if (!has_decoder && folder.has(kSpecialTokensFile)) sources.special = read_special_tokens(folder, unknown);
   if (const auto added = sources.tokenizer.array("added_tokens")) {
     for (const JsonValue& one : added->elements()) {
       ListedToken token = read_listed_token(one, false);
@@ -147,9 +147,13 @@ TokenizerSources read_sources(const ModelFolder& folder, const TokenizerClassNam
       sources.added.insert_or_assign(std::move(content), std::move(token));
     }
   }
-  const std::string name = without_fast(class_of(folder, names.of_config, names.of_family));
-  if (!names.takes_whole_file && !(name == "LlamaTokenizer" && is_of_bytes(sources.tokenizer))) {
-    sources.of = find_tokenizer_class(name);
+  if (!names.takes_whole_file) {
+    sources.tokenizer_class = find_tokenizer_class(without_fast(class_of(folder, names.of_config, names.of_family)));
+  }
+  // As Transformers 5 tells a file of bytes, of which LlamaTokenizer takes all.
+  if (sources.tokenizer_class != nullptr && sources.tokenizer_class->kind == TokenizerClass::Kind::llama &&
+      folder.text(kTokenizerFile, JsonValue::kLargestFile).find("\"ByteLevel\"") != std::string::npos) {
+    sources.tokenizer_class = nullptr;
   }
   return sources;
 }
@@ -164,7 +168,7 @@ void check_sources(const ModelFolder& folder, const TokenizerSources& sources) {
     if (file) check_named(*file, sources);
   }
   check_prefix_space(sources);
-  if (sources.of != nullptr) check_files_of_class(sources);
+  if (sources.tokenizer_class != nullptr) check_files_of_class(sources);
 }
 
 }  // namespace
@@ -198,15 +202,17 @@ TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder, const To
                                              std::int64_t rows, std::vector<std::string>& unknown) {
   const TokenizerSources sources = read_sources(folder, names, unknown);
   check_sources(folder, sources);
-  const text::ReplacedParts made =
-      sources.of != nullptr ? check_class(sources.tokenizer, *sources.of, sources.config) : text::ReplacedParts();
-  TextTokenizerFiles files{text::Tokenizer::of(text::Pipeline(sources.tokenizer, made)), folder.path(kTokenizerFile)};
+  text::ReplacedParts made;
+  const TokenizerClass* const own = sources.tokenizer_class;
+  if (own != nullptr) made = check_class(sources.tokenizer, *own, sources.config);
+  text::Pipeline pipeline(sources.tokenizer, made);
+  if (own != nullptr) check_tokenizer_of_class(sources, pipeline);
+  TextTokenizerFiles files{text::Tokenizer::of(std::move(pipeline)), folder.path(kTokenizerFile)};
   if (files.tokenizer.size() > rows) {
     throw FileError(files.path, "has tokens up to the id " + std::to_string(files.tokenizer.size() - 1) +
                                     ", expected at most the vocab_size of config.json, " + std::to_string(rows));
   }
-  if (sources.of != nullptr) files.types = false;
-  if (sources.of != nullptr) check_tokenizer_of_class(sources, files.tokenizer);
+  if (own != nullptr) files.types = false;
   if (!sources.config) return files;
   const JsonValue& config = *sources.config;
   check_ends(config, files.tokenizer, "add_bos_token", "bos_token", false);

@@ -1,6 +1,8 @@
 #include "models/tokenizers/tokenizer_classes.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -12,14 +14,13 @@ namespace headlight::models {
 namespace {
 
 using files::JsonValue;
+using Kind = TokenizerClass::Kind;
 using Around = TokenizerClass::Around;
 using Unknown = TokenizerClass::Unknown;
 using Tokens = decltype(TokenizerClass::tokens);
 
 constexpr std::string_view kBytePieces = "ByteLevel";
-constexpr std::string_view kWordsOfSentencePiece = "WhitespaceSplit, Metaspace";
-constexpr std::string_view kGemmaPieces = "Split ' ' MergedWithPrevious";
-constexpr std::string_view kLlamaPieces = "Metaspace unsplit";
+constexpr std::string_view kWords = "WhitespaceSplit, Metaspace";
 constexpr std::string_view kQwenPieces =
     R"(Split /(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+/ Isolated, ByteLevel without a pattern)";
 
@@ -35,17 +36,17 @@ constexpr Tokens kLlama{"<s>", "</s>", "<unk>", "", "", "", ""};
 // Of Transformers 5.24, src/transformers/models/*/tokenization_*.py.
 // clang-format off
 constexpr TokenizerClass kTokenizerClasses[] = {
-    {"RobertaTokenizer", "BPE", "none", kBytePieces, Around::cls_sep, Unknown::bytes, kRoberta},
-    {"BartTokenizer", "BPE", "none", kBytePieces, Around::cls_sep, Unknown::bytes, kRoberta},
-    {"GPT2Tokenizer", "BPE", "none", kBytePieces, Around::by_file, Unknown::bytes, kGpt2},
-    {"CodeGenTokenizer", "BPE", "none", kBytePieces, Around::by_file, Unknown::bytes, kGpt2},
-    {"GPTNeoXTokenizer", "BPE", "NFC", kBytePieces, Around::nothing, Unknown::bytes, kNeoX},
-    {"Qwen2Tokenizer", "BPE", "NFC", kQwenPieces, Around::by_file, Unknown::bytes, kQwen2},
-    {"GemmaTokenizer", "BPE fuse_unk byte_fallback", "Replace ' ' by '▁'", kGemmaPieces, Around::by_file, Unknown::token, kGemma},
-    {"LlamaTokenizer", "BPE fuse_unk byte_fallback", "none", kLlamaPieces, Around::by_file, Unknown::bytes, kLlama},
-    {"XLMRobertaTokenizer", "Unigram", "Precompiled", kWordsOfSentencePiece, Around::bos_eos, Unknown::third_id, kRoberta},
-    {"CamembertTokenizer", "Unigram", "Precompiled", kWordsOfSentencePiece, Around::bos_eos, Unknown::id_of_token, kRoberta},
-    {"MPNetTokenizer", "WordPiece", "BertNormalizer", "BertPreTokenizer", Around::cls_sep, Unknown::token, kMpnet},
+    {"RobertaTokenizer", Kind::bytes, "BPE", "none", kBytePieces, Around::cls_sep, Unknown::bytes, kRoberta},
+    {"BartTokenizer", Kind::bytes, "BPE", "none", kBytePieces, Around::cls_sep, Unknown::bytes, kRoberta},
+    {"GPT2Tokenizer", Kind::bytes, "BPE", "none", kBytePieces, Around::by_file, Unknown::bytes, kGpt2},
+    {"CodeGenTokenizer", Kind::bytes, "BPE", "none", kBytePieces, Around::by_file, Unknown::bytes, kGpt2},
+    {"GPTNeoXTokenizer", Kind::bytes, "BPE", "NFC", kBytePieces, Around::nothing, Unknown::bytes, kNeoX},
+    {"Qwen2Tokenizer", Kind::bytes, "BPE", "NFC", kQwenPieces, Around::by_file, Unknown::bytes, kQwen2, {}, true},
+    {"GemmaTokenizer", Kind::gemma, "BPE fuse_unk byte_fallback", "Replace ' ' by '▁'", "Split ' ' MergedWithPrevious", Around::by_file, Unknown::token, kGemma},
+    {"LlamaTokenizer", Kind::llama, "BPE fuse_unk byte_fallback", "none", "Metaspace unsplit", Around::by_file, Unknown::bytes, kLlama},
+    {"XLMRobertaTokenizer", Kind::sentence_piece, "Unigram", "Precompiled", kWords, Around::bos_eos, Unknown::third_id, kRoberta},
+    {"CamembertTokenizer", Kind::sentence_piece, "Unigram", "Precompiled", kWords, Around::bos_eos, Unknown::id_of_token, kRoberta, {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"}},
+    {"MPNetTokenizer", Kind::word_piece, "WordPiece", "BertNormalizer", "BertPreTokenizer", Around::cls_sep, Unknown::token, kMpnet},
 };
 // clang-format on
 
@@ -58,56 +59,53 @@ void expect_part(const JsonValue& tokenizer, const char* key, const std::string&
                           in_quotes(of.name) + " (see docs/model-folders.md)");
 }
 
-// The first part of that type in a normalizer.
-std::optional<JsonValue> find_part(const JsonValue& part, std::string_view type) {
-  if (part.string("type") == type) return part;
-  const auto list = part.array("normalizers");
-  if (!list) return std::nullopt;
-  for (const JsonValue& one : list->elements()) {
-    if (auto found = find_part(one, type)) return found;
-  }
-  return std::nullopt;
-}
-
 JsonValue made_part(const JsonValue& tokenizer, const std::string& json) {
   return JsonValue::parse_object(tokenizer.path(), json);
 }
 
-std::string metaspace(std::string_view scheme, bool splits) {
-  return R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": ")" + std::string(scheme) + R"(", "split": )" +
-         (splits ? "true" : "false") + "}";
+enum class Prepend : std::uint8_t { never, first, always };
+
+std::string metaspace(Prepend prepend, bool splits) {
+  constexpr std::array<const char*, 3> kSchemes{"never", "first", "always"};
+  return R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": ")" +
+         std::string(kSchemes[static_cast<std::size_t>(prepend)]) + R"(", "split": )" + (splits ? "true" : "false") +
+         "}";
 }
 
 // Transformers 4 wrote Metaspace alone behind a normalizer that makes one space of several. The class splits at white
-// space before, and only at the end of a text there is a difference: no token stands for a space there.
+// space before, so that no token stands for a space at the end of a text or before an added token.
 text::ReplacedParts check_sentence_piece(const JsonValue& tokenizer, const TokenizerClass& of) {
   const auto normalizer = tokenizer.object("normalizer"), pre_tokenizer = tokenizer.object("pre_tokenizer");
   const Parts normalizers = described_parts(normalizer), pieces = described_parts(pre_tokenizer);
   Parts others;
   bool merges_spaces = false;
-  for (const std::string& part : normalizers) {
+  text::ReplacedParts made;
+  for (std::size_t n = 0; n < normalizers.size(); ++n) {
+    const std::string& part = normalizers[n];
     const bool merges = part == "Replace / {2,}/ by ' '" || part == "Replace / {2,}/ by '▁'";
     merges_spaces = merges_spaces || merges;
-    if (!merges && part != "Strip right" && part != "Strip left right") others.push_back(part);
+    if (merges || part == "Strip right" || part == "Strip left right") {
+      made.replaces_normalizer = true;
+      continue;
+    }
+    others.push_back(part);
+    made.normalizer = parts_of(normalizer)[n];
   }
   if (!others.empty()) expect_part(tokenizer, "normalizer", joined(others), of.normalizer, of);
-  text::ReplacedParts made;
-  if (others.size() != normalizers.size()) {
-    made.replaces_normalizer = true;
-    made.normalizer = find_part(*normalizer, "Precompiled");
-  }
-  if (merges_spaces && pieces == Parts{"Metaspace"} && pre_tokenizer->string("type") == "Metaspace") {
-    const std::string scheme = pre_tokenizer->string("prepend_scheme").value_or("always");
+  if (merges_spaces && pieces == Parts{"Metaspace"}) {
+    const auto scheme = parts_of(pre_tokenizer)[0].string("prepend_scheme");
+    const Prepend prepend = scheme == "never" ? Prepend::never : Prepend::always;
     made.pre_tokenizer =
         made_part(tokenizer, R"({"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, )" +
-                                 metaspace(scheme, true) + "]}");
+                                 metaspace(prepend, true) + "]}");
   } else {
     expect_part(tokenizer, "pre_tokenizer", joined(pieces), of.pre_tokenizer, of);
   }
   return made;
 }
 
-// Transformers 4 wrote a normalizer that puts a space before each text; the class puts none before one that has one.
+// Transformers 4 wrote a normalizer that puts a space before each text, and behind each added token. The class puts
+// none before what begins with one, and behind added tokens only as a `legacy` one.
 text::ReplacedParts check_llama(const JsonValue& tokenizer, const TokenizerClass& of,
                                 const std::optional<JsonValue>& config) {
   const std::string normalizers = joined(described_parts(tokenizer.object("normalizer")));
@@ -118,7 +116,7 @@ text::ReplacedParts check_llama(const JsonValue& tokenizer, const TokenizerClass
   text::ReplacedParts made;
   if (prefix && pieces == "none" && normalizers == "Prepend '▁', Replace ' ' by '▁'") {
     made.replaces_normalizer = true;
-    made.pre_tokenizer = made_part(tokenizer, metaspace(first ? "first" : "always", false));
+    made.pre_tokenizer = made_part(tokenizer, metaspace(first ? Prepend::first : Prepend::always, false));
     return made;
   }
   expect_part(tokenizer, "normalizer", normalizers, of.normalizer, of);
@@ -138,12 +136,12 @@ text::ReplacedParts check_class(const JsonValue& tokenizer, const TokenizerClass
                                 const std::optional<JsonValue>& config) {
   if (const auto model = tokenizer.object("model"))
     expect_part(tokenizer, "model", described_model(*model), of.model, of);
-  if (of.pre_tokenizer == kWordsOfSentencePiece) return check_sentence_piece(tokenizer, of);
-  if (of.pre_tokenizer == kLlamaPieces) return check_llama(tokenizer, of, config);
+  if (of.kind == Kind::sentence_piece) return check_sentence_piece(tokenizer, of);
+  if (of.kind == Kind::llama) return check_llama(tokenizer, of, config);
   expect_part(tokenizer, "normalizer", joined(described_parts(tokenizer.object("normalizer"))), of.normalizer, of);
   const std::string pieces = joined(described_parts(tokenizer.object("pre_tokenizer")));
   // The normalizer leaves no space that Gemma's could split at.
-  if (of.pre_tokenizer == kGemmaPieces && pieces == "none") return {};
+  if (of.kind == Kind::gemma && pieces == "none") return {};
   expect_part(tokenizer, "pre_tokenizer", pieces, of.pre_tokenizer, of);
   return {};
 }

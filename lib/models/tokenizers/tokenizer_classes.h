@@ -19,14 +19,18 @@ namespace headlight::models {
 
 struct TokenizerClass {
   std::string_view name;  // without "Fast" at its end
+  enum class Kind : std::uint8_t { bytes, gemma, llama, sentence_piece, word_piece } kind;
   // In the words of described_model() and described_parts().
   std::string_view model, normalizer, pre_tokenizer;
-  // What stands around a text, "" for nothing, or what the post_processor of the file puts there.
+  // What stands around a text: what the post_processor of the file puts there, nothing, or these tokens.
   enum class Around : std::uint8_t { by_file, nothing, cls_sep, bos_eos } around;
   // What the model takes for the unknown: nothing, since it is one of bytes; unk_token; its id; or the id 3.
   enum class Unknown : std::uint8_t { bytes, token, id_of_token, third_id } unknown;
   // Tokens where no file names them, in the order of kNamedTokens; "" for none.
   std::array<std::string_view, kNamedTokens.size()> tokens;
+  // Special tokens where no file lists any.
+  std::array<std::string_view, 3> listed{};
+  bool adds_tokens_again = false;  // special ones, without options
 };
 
 // Null for a name that is not in the table.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -45,7 +46,7 @@ class Reader {
  public:
   Reader(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class, bool whole_file,
          std::vector<std::string>& unknown)
-      : folder_(folder) {
+      : folder_(folder), whole_file_(whole_file) {
     if (folder.has(kTokenizerConfigFile)) {
       config_ = folder.json(kTokenizerConfigFile);
       check_keys(*config_, kTokenizerConfigFile, "", unknown);
@@ -109,7 +110,8 @@ class Reader {
         std::find_if(kClasses.begin(), kClasses.end(), [&](const auto& entry) { return entry.first == name; });
     const std::string path = folder_.path(own ? kTokenizerConfigFile : kConfigFile);
     if (known == kClasses.end()) {
-      throw FileError(path, "tokenizer_class is " + in_quotes(name) + ", expected that of BERT, BertTokenizer");
+      throw FileError(path, "tokenizer_class is " + in_quotes(name) +
+                                ", expected BertTokenizer or another of docs/model-folders.md");
     }
     if (known->second == Class::file && !folder_.has(kTokenizerFile)) {
       throw FileError(path, "tokenizer_class is " + in_quotes(name) + ", expected a tokenizer.json in the folder");
@@ -232,12 +234,23 @@ class Reader {
       if (auto token = named(key)) {
         tokens.add_unless_there(*std::move(token));
       } else if (const std::string name = default_of(key); !name.empty()) {
+        check_default(name, key);
         tokens.add_unless_there({.token = {.content = name}, .needs_piece = name != "[MASK]"});
       }
     }
     add_special(tokens);
     check_none_forgotten(tokens, decoder.has_value());
     return tokens;
+  }
+
+  // Beside a class of BERT's Transformers 4 adds the class's tokens, and Transformers 5 those of the file alone, where
+  // it takes all of it.
+  void check_default(const std::string& name, const char* key) const {
+    if (!whole_file_ || !json_) return;
+    const auto is_it = [&](const ListedToken& token) { return token.token.content == name; };
+    if (std::any_of(json_->added.begin(), json_->added.end(), is_it)) return;
+    throw FileError(json_->path,
+                    "added_tokens lacks " + in_quotes(name) + ", the " + key + " for this tokenizer_class");
   }
 
   // The name of a token that no file names; none for null, which takes [PAD] and [MASK] away.
@@ -267,7 +280,13 @@ class Reader {
     std::vector<ListedToken> tokens;
     if (added_) {
       const ListedTokens beside = named_or_listed();
-      for (const auto& [content, value] : added_->members()) tokens.push_back(of_added_file(content, value, beside));
+      std::set<std::string_view> of_json;
+      if (json_) {
+        for (const ListedToken& token : json_->added) of_json.insert(token.token.content);
+      }
+      for (const auto& [content, value] : added_->members()) {
+        tokens.push_back(of_added_file(content, value, beside, of_json.contains(content)));
+      }
     }
     if (json_) tokens.insert(tokens.end(), json_->added.begin(), json_->added.end());
     return tokens;
@@ -303,14 +322,13 @@ class Reader {
     return tokens;
   }
 
-  // A token of added_tokens.json, which tokenizer.json may have, too.
-  [[nodiscard]] ListedToken of_added_file(std::string_view content, const JsonValue& value,
-                                          const ListedTokens& beside) const {
+  // A token of added_tokens.json; `is_of_json`: tokenizer.json has it, too, and comes after it.
+  static ListedToken of_added_file(std::string_view content, const JsonValue& value, const ListedTokens& beside,
+                                   bool is_of_json) {
     if (!value.as_integer()) value.fail("is " + value.described() + ", expected the id of a token");
     const ListedToken* const known = beside.find(content);
     const bool is_special = known != nullptr && known->token.special;
-    const auto is_it = [&](const ListedToken& token) { return token.token.content == content; };
-    if (known != nullptr && !is_special && !(json_ && std::any_of(json_->added.begin(), json_->added.end(), is_it))) {
+    if (known != nullptr && !is_special && !is_of_json) {
       value.fail("is listed in " + known->place->place() +
                  ", too, expected it in one of them: versions of Transformers disagree whether it is special");
     }
@@ -366,6 +384,7 @@ class Reader {
   }
 
   const ModelFolder& folder_;
+  bool whole_file_;
   std::optional<JsonValue> config_, special_, added_;
   std::optional<TokenizerJson> json_;
   Class class_ = Class::bert;
