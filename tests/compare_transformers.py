@@ -43,6 +43,8 @@ def write(folder, name, entry, labels):
     save_file({key: torch.from_numpy(value.copy()) for key, value in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps(published))
     (folder / "tokenizer.json").write_text(families.tokenizer_of(entry).to_str())
+    if tokenizer != families.WORD_PIECE or kind.startswith("MPNet"):  # no class of its own would make it
+        (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
     return cls, own
 
 
