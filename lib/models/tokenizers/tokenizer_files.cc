@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "headlight/models/errors.h"
 #include "models/folder_keys.h"
-#include "models/tokenizers/listed_tokens.h"
-#include "models/tokenizers/tokenizer_json.h"
+#include "models/tokenizers/bert_tokens.h"
 #include "models/tokenizers/vocabulary.h"
 #include "text/characters.h"
 #include "text/utf8.h"
@@ -46,33 +43,35 @@ class Reader {
  public:
   Reader(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class, bool whole_file,
          std::vector<std::string>& unknown)
-      : folder_(folder), whole_file_(whole_file) {
+      : folder_(folder) {
     if (folder.has(kTokenizerConfigFile)) {
-      config_ = folder.json(kTokenizerConfigFile);
-      check_keys(*config_, kTokenizerConfigFile, "", unknown);
+      sources_.config = folder.json(kTokenizerConfigFile);
+      check_keys(*sources_.config, kTokenizerConfigFile, "", unknown);
     }
     // Older files than added_tokens_decoder; whoever has that looks at no others.
-    if (!config_ || !config_->find("added_tokens_decoder")) {
+    if (!sources_.config || !sources_.config->find("added_tokens_decoder")) {
       if (folder.has(kSpecialTokensFile)) {
-        special_ = read_special_tokens(folder, unknown);
+        sources_.special = read_special_tokens(folder, unknown);
       }
-      if (folder.has(kAddedTokensFile)) added_ = folder.json(kAddedTokensFile);
+      if (folder.has(kAddedTokensFile)) sources_.added = folder.json(kAddedTokensFile);
     }
     class_ = class_of(tokenizer_class);
     if (class_ != Class::file) types_ = class_ == Class::bert;
-    if (const auto said = config_ ? says_types(*config_) : std::nullopt) types_ = said;
+    if (const auto said = sources_.config ? says_types(*sources_.config) : std::nullopt) types_ = said;
     if (whole_file && class_ == Class::bert) class_ = Class::derived;
-    if (folder.has(kTokenizerFile)) json_ = read_tokenizer_json(folder);
+    sources_.takes_file = class_ == Class::file;
+    sources_.family_takes_file = whole_file;
+    if (folder.has(kTokenizerFile)) sources_.json = read_tokenizer_json(folder);
   }
 
   TokenizerFiles read(std::int64_t rows) {
     TokenizerFiles files;
     files.options = options();
-    if (json_) {
-      files.path = json_->path;
-      files.vocabulary = std::move(json_->vocabulary);
-      files.limit = json_->limit;
-      files.unread_pairs = json_->unread_pairs;
+    if (sources_.json) {
+      files.path = sources_.json->path;
+      files.vocabulary = std::move(sources_.json->vocabulary);
+      files.limit = sources_.json->limit;
+      files.unread_pairs = sources_.json->unread_pairs;
     } else {
       if (!folder_.has(kVocabularyFile))
         folder_.fail("holds neither tokenizer.json nor vocab.txt, expected one of them");
@@ -89,13 +88,13 @@ class Reader {
     }
     const std::size_t for_order = files.vocabulary.size() * sizeof(std::uint32_t);
     files.limit.take(for_order);
-    files.options.added_tokens =
-        number_tokens(added_tokens(), files.vocabulary, rows, json_ && json_->has_gaps, files.path);
+    files.options.added_tokens = number_tokens(added_tokens(sources_), files.vocabulary, rows,
+                                               sources_.json && sources_.json->has_gaps, files.path);
     files.limit.give_back(for_order);
-    if (json_) files.limit.give_back(json_->document_memory);  // which ends with this
-    if (config_) {
-      files.model_max_length = config_->number("model_max_length");
-      if (!files.model_max_length) files.model_max_length = config_->number("max_len");
+    if (sources_.json) files.limit.give_back(sources_.json->document_memory);  // which ends with this
+    if (sources_.config) {
+      files.model_max_length = sources_.config->number("model_max_length");
+      if (!files.model_max_length) files.model_max_length = sources_.config->number("max_len");
     }
     files.types = types_;
     files.options.token_types = types_.value_or(true);
@@ -104,7 +103,7 @@ class Reader {
 
  private:
   [[nodiscard]] Class class_of(const std::optional<std::string>& of_config) const {
-    const auto own = config_ ? config_->string("tokenizer_class") : std::nullopt;
+    const auto own = sources_.config ? sources_.config->string("tokenizer_class") : std::nullopt;
     const std::string name = own ? *own : of_config.value_or("BertTokenizer");
     const auto* const known =
         std::find_if(kClasses.begin(), kClasses.end(), [&](const auto& entry) { return entry.first == name; });
@@ -139,30 +138,16 @@ class Reader {
   }
 
   [[nodiscard]] bool boolean(const char* key, bool otherwise) const {
-    return config_ ? config_->boolean(key).value_or(otherwise) : otherwise;
+    return sources_.config ? sources_.config->boolean(key).value_or(otherwise) : otherwise;
   }
 
-  // A token that has a name: special_tokens_map.json comes first, even with null.
-  [[nodiscard]] std::optional<ListedToken> named(std::string_view key) const {
-    for (const auto& file : {special_, config_}) {
-      if (!file || !file->contains(key)) continue;
-      const auto value = file->find(key);
-      if (!value) return std::nullopt;
-      ListedToken token = read_listed_token(*value, true);
-      if (!value->is_object() || !value->find("normalized")) token.token.normalized = false;
-      token.token.special = true;
-      token.has_id = false;
-      return token;
-    }
-    return std::nullopt;
-  }
   [[nodiscard]] std::string name_of(const char* key) const {
-    const auto token = named(key);
-    return token ? token->token.content : default_of(key);
+    const auto token = named_of(sources_, key);
+    return token ? token->token.content : default_of(sources_, key);
   }
   // The same of a token that stands around a text. For null Transformers 5 takes the id 2 or 3, other versions none.
   [[nodiscard]] std::string name_around(const char* key) const {
-    for (const auto& file : {special_, config_}) {
+    for (const auto& file : {sources_.special, sources_.config}) {
       if (!file || !file->contains(key)) continue;
       if (!file->find(key)) file->fail(key, "is null, expected a token");
       break;
@@ -172,11 +157,11 @@ class Reader {
 
   [[nodiscard]] TokenizerOptions options() const {
     const bool own = class_ != Class::file;
-    TokenizerOptions options = own ? TokenizerOptions() : json_->options;
+    TokenizerOptions options = own ? TokenizerOptions() : sources_.json->options;
     options.pad_token = name_of("pad_token");
     options.mask_token = name_of("mask_token");
     options.whole_words = boolean("whole_words", false);
-    if (options.whole_words && json_) {
+    if (options.whole_words && sources_.json) {
       throw FileError(folder_.path(kTokenizerConfigFile), "whole_words is true, expected no tokenizer.json beside it");
     }
     if (!own) return options;
@@ -184,9 +169,9 @@ class Reader {
     options.cls_token = name_around("cls_token");
     options.sep_token = name_around("sep_token");
     options.lower_case = boolean("do_lower_case", true);
-    options.strip_accents = config_ ? config_->boolean("strip_accents") : std::nullopt;
+    options.strip_accents = sources_.config ? sources_.config->boolean("strip_accents") : std::nullopt;
     options.split_ideographs = boolean("tokenize_chinese_chars", true);
-    if (json_) check_agreement(options);
+    if (sources_.json) check_agreement(options);
     return options;
   }
 
@@ -194,12 +179,12 @@ class Reader {
   void check_agreement(const TokenizerOptions& own) const {
     const auto agree = [&](bool same, const char* key, const std::string& says, const std::string& expected) {
       if (same) return;
-      throw FileError(json_->path, std::string(key) + " is " + says + ", expected " + expected +
-                                       " for this tokenizer_class (see docs/model-folders.md)");
+      throw FileError(sources_.json->path, std::string(key) + " is " + says + ", expected " + expected +
+                                               " for this tokenizer_class (see docs/model-folders.md)");
     };
     const auto truth = [](bool value) { return std::string(value ? "true" : "false"); };
-    const TokenizerOptions& file = json_->options;
-    agree(json_->has_normalizer, "normalizer", "null", "BertNormalizer");
+    const TokenizerOptions& file = sources_.json->options;
+    agree(sources_.json->has_normalizer, "normalizer", "null", "BertNormalizer");
     agree(file.clean_text, "normalizer.clean_text", "false", "true");
     agree(file.unk_token == own.unk_token, "model.unk_token", in_quotes(file.unk_token), in_quotes(own.unk_token));
     agree(file.subword_prefix == own.subword_prefix, "model.continuing_subword_prefix", in_quotes(file.subword_prefix),
@@ -219,174 +204,8 @@ class Reader {
     agree(strips == own_strips, "normalizer.strip_accents", truth(strips), truth(own_strips));
   }
 
-  // All tokens that Transformers adds, in its order.
-  [[nodiscard]] ListedTokens added_tokens() const {
-    ListedTokens tokens;
-    const auto decoder = config_ ? config_->object("added_tokens_decoder") : std::nullopt;
-    if (json_ && class_ == Class::file) {
-      for (const ListedToken& token : json_->added) tokens.add(token);
-    }
-    std::vector<ListedToken> by_id = decoder ? of_decoder(*decoder) : of_older_files();
-    std::stable_sort(by_id.begin(), by_id.end(),
-                     [](const ListedToken& a, const ListedToken& b) { return a.token.id < b.token.id; });
-    for (const ListedToken& token : by_id) tokens.add(token);
-    for (const char* const key : kNamedTokens) {
-      if (auto token = named(key)) {
-        tokens.add_unless_there(*std::move(token));
-      } else if (const std::string name = default_of(key); !name.empty()) {
-        check_default(name, key);
-        tokens.add_unless_there({.token = {.content = name}, .needs_piece = name != "[MASK]"});
-      }
-    }
-    add_special(tokens);
-    check_none_forgotten(tokens, decoder.has_value());
-    return tokens;
-  }
-
-  // Beside a class of BERT's Transformers 4 adds the class's tokens, and Transformers 5 those of the file alone, where
-  // it takes all of it.
-  void check_default(const std::string& name, const char* key) const {
-    if (!whole_file_ || !json_) return;
-    const auto is_it = [&](const ListedToken& token) { return token.token.content == name; };
-    if (std::any_of(json_->added.begin(), json_->added.end(), is_it)) return;
-    throw FileError(json_->path,
-                    "added_tokens lacks " + in_quotes(name) + ", the " + key + " for this tokenizer_class");
-  }
-
-  // The name of a token that no file names; none for null, which takes [PAD] and [MASK] away.
-  [[nodiscard]] std::string default_of(std::string_view key) const {
-    if (class_ == Class::file) return "";
-    if (key == "unk_token") return "[UNK]";
-    if (key == "sep_token") return "[SEP]";
-    if (key == "cls_token") return "[CLS]";
-    const bool taken_away = (config_ && config_->contains(key)) || (special_ && special_->contains(key));
-    if (key == "pad_token" && !taken_away) return "[PAD]";
-    return key == "mask_token" && !taken_away ? "[MASK]" : "";
-  }
-
-  static std::vector<ListedToken> of_decoder(const JsonValue& decoder) {
-    std::vector<ListedToken> tokens;
-    for (const auto& [key, value] : decoder.members()) {
-      ListedToken token = read_listed_token(value, false);
-      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token.token.id);
-      if (error != std::errc() || end != key.data() + key.size()) value.fail("has a key that is no id");
-      token.has_id = true;
-      tokens.push_back(std::move(token));
-    }
-    return tokens;
-  }
-
-  [[nodiscard]] std::vector<ListedToken> of_older_files() const {
-    std::vector<ListedToken> tokens;
-    if (added_) {
-      const ListedTokens beside = named_or_listed();
-      std::set<std::string_view> of_json;
-      if (json_) {
-        for (const ListedToken& token : json_->added) of_json.insert(token.token.content);
-      }
-      for (const auto& [content, value] : added_->members()) {
-        tokens.push_back(of_added_file(content, value, beside, of_json.contains(content)));
-      }
-    }
-    if (json_) tokens.insert(tokens.end(), json_->added.begin(), json_->added.end());
-    return tokens;
-  }
-
-  // The tokens that files name or list beside added_tokens.json, of which `special` says whether all versions of
-  // Transformers take them for special ones: those that have a name, or stand in a list. An object counts in
-  // special_tokens_map.json alone, and additional_special_tokens in tokenizer_config.json alone.
-  [[nodiscard]] ListedTokens named_or_listed() const {
-    ListedTokens tokens;
-    for (const auto* const file : {&special_, &config_}) {
-      if (!*file) continue;
-      const bool is_map = file == &special_;
-      const auto add = [&](const JsonValue& value, bool is_clear) {
-        if (!value.as_string() && !value.is_object()) return;
-        ListedToken token = read_listed_token(value, true);
-        const ListedToken* const there = tokens.find(token.token.content);
-        token.token.special = (is_clear && (is_map || value.as_string())) || (there != nullptr && there->token.special);
-        tokens.add(std::move(token));
-      };
-      for (const auto& [key, value] : (*file)->members()) {
-        const bool has_name = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
-        const bool is_overridden = has_name && !is_map && special_ && special_->contains(key);
-        if (key.ends_with("_token") && !is_overridden) add(value, has_name);
-      }
-      for (const char* const key : kTokenLists) {
-        const auto list = (*file)->find(key);
-        if (!list) continue;
-        for (const JsonValue& value : list->elements()) add(value, !is_map || key == kTokenLists[0]);
-        for (const auto& [name, value] : list->members()) add(value, false);
-      }
-    }
-    return tokens;
-  }
-
-  // A token of added_tokens.json; `is_of_json`: tokenizer.json has it, too, and comes after it.
-  static ListedToken of_added_file(std::string_view content, const JsonValue& value, const ListedTokens& beside,
-                                   bool is_of_json) {
-    if (!value.as_integer()) value.fail("is " + value.described() + ", expected the id of a token");
-    const ListedToken* const known = beside.find(content);
-    const bool is_special = known != nullptr && known->token.special;
-    if (known != nullptr && !is_special && !is_of_json) {
-      value.fail("is listed in " + known->place->place() +
-                 ", too, expected it in one of them: versions of Transformers disagree whether it is special");
-    }
-    return {.token = {.content = std::string(content),
-                      .id = *value.as_integer(),
-                      .normalized = !is_special,
-                      .special = is_special},
-            .has_id = true,
-            .place = value};
-  }
-
-  // Lists of tokens, tokens by name, and whatever else has a key that ends in "_token".
-  void add_special(ListedTokens& tokens) const {
-    const auto add = [&](const JsonValue& value) {
-      ListedToken token = read_listed_token(value, true);
-      token.has_id = false;
-      tokens.add_unless_there(std::move(token));
-    };
-    for (const auto& file : {config_, special_}) {
-      if (!file) continue;
-      for (const auto& [key, value] : file->members()) {
-        const bool is_named = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
-        if (!key.ends_with("_token") || is_named) continue;
-        if (value.is_object() && value.path() == folder_.path(kTokenizerConfigFile)) {
-          value.fail("is an object, expected a text, for Transformers passes an object over");
-        }
-        if (value.as_string() || value.is_object()) add(value);
-      }
-      bool any = false;
-      for (const char* const key : kTokenLists) {
-        const auto list = file->find(key);
-        if (!list) continue;
-        if (!list->is_array() && !list->is_object()) list->fail("is " + list->described() + ", expected a list");
-        if (list->elements().empty() && list->members().empty()) continue;
-        // Transformers 5 passes the second over.
-        if (any) file->fail(key, "has tokens, expected none beside " + std::string(kTokenLists[0]));
-        any = true;
-        for (const JsonValue& value : list->elements()) add(value);
-        for (const auto& [name, value] : list->members()) add(value);
-      }
-    }
-  }
-
-  // Where added_tokens_decoder lists tokens, some versions of Transformers match those of tokenizer.json beside them,
-  // others do not.
-  void check_none_forgotten(const ListedTokens& tokens, bool has_decoder) const {
-    if (!json_ || !has_decoder) return;
-    for (const ListedToken& token : json_->added) {
-      if (tokens.find(token.token.content) != nullptr || token.token.content.empty()) continue;
-      token.place->fail("is " + in_quotes(token.token.content) +
-                        ", expected the same in added_tokens_decoder of tokenizer_config.json");
-    }
-  }
-
   const ModelFolder& folder_;
-  bool whole_file_;
-  std::optional<JsonValue> config_, special_, added_;
-  std::optional<TokenizerJson> json_;
+  BertSources sources_;
   Class class_ = Class::bert;
   std::optional<bool> types_;
 };
