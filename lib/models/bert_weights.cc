@@ -108,6 +108,13 @@ std::string name_in_file(const SafetensorsFile& file, const std::string& prefix,
 // What belongs to the encoder but to none of its tensors: a sign that configuration and weights are of two models.
 void check_no_extra(const SafetensorsFile& file, const std::string& prefix, const std::set<std::string>& used) {
   for (const SafetensorsEntry& entry : file.tensors()) {
+    constexpr std::string_view kPrefix = "bert.";
+    const bool has_prefix = entry.name.starts_with(kPrefix);
+    const std::string twin = has_prefix ? entry.name.substr(kPrefix.size()) : std::string(kPrefix) + entry.name;
+    if (has_prefix == prefix.empty() && used.contains(twin)) {
+      throw FileError(file.path(), "holds the tensor " + in_quotes(entry.name) + " beside " + in_quotes(twin) +
+                                       ", expected one of them");
+    }
     if (!entry.name.starts_with(prefix) || used.contains(entry.name) || belongs_to_another(file, entry)) continue;
     const std::string name = entry.name.substr(prefix.size());
     const bool is_buffer = name == "embeddings.position_ids" || name == "embeddings.token_type_ids";

@@ -165,7 +165,8 @@ TokenizerParts read_tokenizer(const ModelFolder& folder, const Config& config, S
         if (unread->empty()) *unread = refusal;
       }
     }
-    auto tokenizer = make_text_tokenizer(std::move(files.tokenizer), files.types.value_or(true));
+    auto tokenizer =
+        make_text_tokenizer(std::move(files.tokenizer), files.types.value_or(true), std::move(files.special));
     std::string unread = files.types ? "" : why_types_are_unclear(folder, config, *tokenizer);
     return {std::move(tokenizer), files.model_max_length, std::move(unread)};
   }
@@ -235,6 +236,21 @@ struct Folders {
   const ModelFolder& transformer;
 };
 
+// Of a folder that is no CrossEncoder's sentence-transformers makes scores without its files, through a chat's template
+// where there is one.
+std::string why_scores_are_unclear(const Folders& folders, const std::vector<Module>& modules, const TextParts& parts) {
+  if (!modules.empty() && is_cross_encoder(folders.whole)) return "";
+  if (const std::string place = chat_template_of(folders.transformer); !place.empty()) {
+    return place + " is there, expected none: sentence-transformers puts pairs through it";
+  }
+  if (parts.sentences.max_seq_length.value_or(INT64_MAX) < parts.config.encoder.max_positions) {
+    return printable(folders.transformer.path(kSentenceConfigFile)) +
+           ": max_seq_length cuts texts, but not pairs where model_type of config_sentence_transformers.json is not "
+           "CrossEncoder";
+  }
+  return "";
+}
+
 std::unique_ptr<ScoreHead> load_head(const Folders& folders, const std::vector<Module>& modules, const TextParts& parts,
                                      SafetensorsFile& file) {
   const Config& config = parts.config;
@@ -246,6 +262,7 @@ std::unique_ptr<ScoreHead> load_head(const Folders& folders, const std::vector<M
   if (!head) return nullptr;
   read_score_options(folders.whole, modules, parts.sentences, *head);
   if (!parts.unread_pairs.empty()) head->unread = parts.unread_pairs;
+  if (const std::string why = why_scores_are_unclear(folders, modules, parts); !why.empty()) head->unread = why;
   return std::make_unique<ScoreHead>(*std::move(head));
 }
 
@@ -257,6 +274,24 @@ void refuse_adapter(const ModelFolder& transformer) {
   }
 }
 
+// Whether positions are rows of a table, of which there are no more.
+bool config_has_positions(const Config& config) {
+  return config.family == nullptr || config.of_family.network.embedding.positions > 0;
+}
+
+// A tokenizer that stands where a processor should is the one that sentence-transformers takes.
+void check_processor_classes(const ModelFolder& transformer) {
+  for (const char* const name :
+       {kTokenizerConfigFile, kConfigFile, "preprocessor_config.json", "processor_config.json"}) {
+    if (!transformer.has(name)) continue;
+    const JsonValue file = transformer.json(name);
+    const auto processor = file.string("processor_class");
+    if (processor && processor->find("Tokenizer") != std::string::npos) {
+      file.fail("processor_class", "is " + in_quotes(*processor) + ", expected a processor's class");
+    }
+  }
+}
+
 // And `options` of the network's sizes and the longest texts. `weights`: null where none are read.
 TextParts read_text_parts(const ModelFolder& transformer, const Document& document, const SafetensorsFile* weights,
                           ModelOptions& options) {
@@ -264,6 +299,7 @@ TextParts read_text_parts(const ModelFolder& transformer, const Document& docume
   parts.config = read_config(document, weights, options);
   options.encoder = parts.config.encoder;
   parts.sentences = read_sentence_config(transformer);
+  check_processor_classes(transformer);
   TokenizerParts tokens = read_tokenizer(transformer, parts.config, parts.sentences, options);
   options.max_length = options.encoder.max_positions;
   options.embed_max_length = std::min(
@@ -273,6 +309,13 @@ TextParts read_text_parts(const ModelFolder& transformer, const Document& docume
     throw FileError(transformer.path(kTokenizerFile), "puts " + std::to_string(around) +
                                                           " tokens around a text, expected at most the longest text, " +
                                                           std::to_string(options.embed_max_length));
+  }
+  const std::int64_t longest = parts.sentences.max_seq_length.value_or(0);
+  const bool has_table = config_has_positions(parts.config);
+  if (longest > options.max_length && !has_table && parts.sentences.unread_pooling.empty()) {
+    parts.sentences.unread_pooling = printable(transformer.path(kSentenceConfigFile)) + ": max_seq_length is " +
+                                     std::to_string(longest) + ", expected at most max_position_embeddings, " +
+                                     std::to_string(options.max_length);
   }
   parts.tokenizer = std::move(tokens.tokenizer);
   parts.unread_pairs = std::move(tokens.unread_pairs);
@@ -288,6 +331,7 @@ TextEncoder load(const ModelFolder& folder, const LoadModelOptions& wanted) {
   SafetensorsFile file = transformer.safetensors(kWeightsFile);
   TextParts parts = read_text_parts(transformer, document, &file, options);
   read_vectors(folder, modules, wanted.pooling, options);
+  if (modules.empty()) read_defaults_of_vectors(transformer, document.json, wanted.pooling.has_value(), options);
   if (options.unread_pooling.empty()) options.unread_pooling = parts.sentences.unread_pooling;
   std::unique_ptr<SavedSource> source = source_of(transformer, parts.config, *parts.tokenizer);
   std::unique_ptr<TextNetwork> network = load_network(transformer, parts.config, file, wanted.precision, *source);

@@ -71,12 +71,18 @@ class LayerReader {
  private:
   // Behind one of the prefixes, or without.
   [[nodiscard]] WeightView tensor(const std::string& name) {
+    std::string found;
     for (const std::string_view prefix : prefixes_) {
       const std::string whole = std::string(prefix) + name;
       if (file_.find(whole) == nullptr) continue;
+      if (!found.empty()) {
+        throw FileError(file_.path(), "holds the tensor " + in_quotes(whole) + " beside " + in_quotes(found) +
+                                          ", expected one of them");
+      }
       prefix_ = prefix;
-      return file_.float32(whole);
+      found = whole;
     }
+    if (!found.empty()) return file_.float32(found);
     throw FileError(file_.path(),
                     "lacks the tensor " + in_quotes(name) + ", which architectures of config.json ask for");
   }
@@ -135,6 +141,9 @@ HeadPooling pooling_of(const JsonValue& config, const Head& head) {
   const bool older = !head.older_pooling_key.empty() && !config.find(head.pooling_key);
   const std::string_view key = older ? head.older_pooling_key : head.pooling_key;
   const std::string name = config.string(key).value_or(head.late ? "late" : "cls");
+  // Transformers 5 passes the older key over, and the model's own code reads it alone.
+  if (older && name != "late")
+    config.fail(key, "is " + in_quotes(name) + ", expected " + std::string(head.pooling_key));
   if (name == (head.late ? "bos" : "cls")) return {PoolingMode::cls};
   if (name == "mean") return {PoolingMode::mean};
   if (head.late && name == "late") return {PoolingMode::mean, true};

@@ -91,6 +91,10 @@ void read_sentence_options(const ModelFolder& folder, ModelOptions& into) {
   const std::string name = default_name.value_or("");
   understood([&] {
     check_keys(config, kPromptsFile, "", into.unknown_keys);
+    // sentence-transformers then reads none of the folder's modules.
+    if (config.contains("model_type") && !config.find("model_type")) {
+      config.fail("model_type", "is null, expected SentenceTransformer");
+    }
     if (default_name && (name.empty() || !into.prompts.contains(name))) {
       config.fail("default_prompt_name", "is " + in_quotes(name) + ", expected the name of one of prompts");
     }
@@ -200,6 +204,7 @@ SentenceConfig read_sentence_config(const ModelFolder& transformer) {
                                  "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json"}) {
     if (!transformer.has(file)) continue;
     const JsonValue config = transformer.json(file);
+    if (config.members().empty()) continue;
     read.max_seq_length = config.integer("max_seq_length");
     if (read.max_seq_length.value_or(2) < 2) {
       config.fail("max_seq_length", "is " + std::to_string(*read.max_seq_length) + ", expected 2 or more");
@@ -223,11 +228,39 @@ SentenceConfig read_sentence_config(const ModelFolder& transformer) {
   return read;
 }
 
+std::string chat_template_of(const ModelFolder& folder) {
+  for (const char* const file : {"chat_template.jinja", "chat_template.json"}) {
+    if (folder.has(file)) return printable(folder.path(file));
+  }
+  if (!folder.has(kTokenizerConfigFile)) return "";
+  const JsonValue config = folder.json(kTokenizerConfigFile);
+  return config.find("chat_template") ? printable(config.path()) + ": chat_template" : "";
+}
+
+bool is_cross_encoder(const ModelFolder& folder) {
+  return folder.has(kPromptsFile) && folder.json(kPromptsFile).string("model_type") == "CrossEncoder";
+}
+
+void read_defaults_of_vectors(const ModelFolder& folder, const JsonValue& config, bool has_pooling,
+                              ModelOptions& into) {
+  const std::string place = chat_template_of(folder);
+  if (!place.empty() && into.unread_pooling.empty()) {
+    into.unread_pooling = place + " is there, expected a modules.json beside it: without one sentence-transformers " +
+                          "puts texts through the template";
+  }
+  if (has_pooling || folder.within(kPooling).has(kConfigFile)) return;
+  const auto names = config.array("architectures");
+  const std::vector<JsonValue> first = names ? names->few_elements(1) : std::vector<JsonValue>();
+  const bool is_causal = config.boolean("is_causal").value_or(true);
+  if (!first.empty() && is_causal && first[0].as_string().value_or("").ends_with("ForCausalLM")) {
+    into.pooling = {PoolingMode::last_token};
+  }
+}
+
 void read_score_options(const ModelFolder& folder, const std::vector<Module>& modules, const SentenceConfig& sentences,
                         ScoreHead& into) {
-  if (modules.empty() || !folder.has(kPromptsFile)) return;
+  if (modules.empty() || !is_cross_encoder(folder)) return;
   const JsonValue config = folder.json(kPromptsFile);
-  if (config.string("model_type") != "CrossEncoder") return;
   const auto function = config.string("activation_fn");
   const auto prompt = config.string("default_prompt_name");
   try {

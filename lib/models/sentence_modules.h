@@ -32,6 +32,16 @@ struct Module {
 void read_vectors(const ModelFolder& folder, const std::vector<Module>& modules,
                   const std::optional<std::vector<PoolingMode>>& pooling, ModelOptions& into);
 
+// Of a folder without modules.json, whose config.json is `config`: the pooling that sentence-transformers takes, where
+// neither 1_Pooling nor the caller names one (`has_pooling`); or `into.unread_pooling` where it would put texts through
+// a chat's template.
+void read_defaults_of_vectors(const ModelFolder& folder, const files::JsonValue& config, bool has_pooling,
+                              ModelOptions& into);
+// Where a chat's template is, "tokenizer_config.json: chat_template", or "".
+[[nodiscard]] std::string chat_template_of(const ModelFolder& folder);
+// Whether config_sentence_transformers.json says that the folder is a CrossEncoder's.
+[[nodiscard]] bool is_cross_encoder(const ModelFolder& folder);
+
 // sentence_bert_config.json.
 struct SentenceConfig {
   std::optional<std::int64_t> max_seq_length;

@@ -277,13 +277,13 @@ void TextEncoder::embed(Engine& engine, const Texts& texts, View<float, 2> out, 
   for_each_text(texts, [](std::size_t, std::string_view text) { Tokenizer::check(text); });
   const std::string_view prompt = prompt_of(options);
   const auto workspace = workspaces_->take();
-  // Its tokens but for the last one that stands behind texts, as sentence-transformers counts them.
+  // Its tokens but for a special one at its end, as sentence-transformers counts them.
   std::int64_t prompt_tokens = 0;
   if (!prompt.empty()) {
     std::vector<std::int64_t>& ids = workspace->ids();
     ids.clear();
     tokenizer_->append(prompt, options_.embed_max_length, workspace->text(), ids);
-    prompt_tokens = std::ssize(ids) - std::min<std::int64_t>(tokenizer_->tokens_behind(), 1);
+    prompt_tokens = std::ssize(ids) - (!ids.empty() && tokenizer_->is_special(ids.back()) ? 1 : 0);
   }
   std::string& joined = workspace->joined();
   const auto add = [&](std::size_t number, TokenBatch& batch) {

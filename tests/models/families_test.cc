@@ -191,8 +191,11 @@ TEST(Families, VectorsAreOfTheFoldersModules) {
   expect("the city", {});
   expect("New York: the city", {.prompt_name = "query"});
 
-  // The tokens of a prompt, and what stands in front of it, are no part of a mean; what stands behind texts is.
+  // The tokens of a prompt, and what stands in front of it, are no part of a mean; what stands behind texts is, where a
+  // file names it.
   static_cast<void>(golden_family("xlm-roberta").write(scratch.path("family")));
+  const char* const kConfig = "family/tokenizer_config.json";
+  scratch.write(kConfig, R"({"tokenizer_class": "TokenizersBackend", "eos_token": "</s>"})");
   scratch.write("family/config_sentence_transformers.json", R"({"prompts": {"query": "New York: "}})");
   const std::string pooling = "family/1_Pooling/config.json";
   scratch.write(pooling, R"({"pooling_mode": "mean", "include_prompt": false})");
@@ -210,6 +213,11 @@ TEST(Families, VectorsAreOfTheFoldersModules) {
   for (std::size_t e = 0; e < 32; ++e) {
     ASSERT_NEAR(vector(0, static_cast<std::int64_t>(e)), sum[e] / std::sqrt(squares), 1e-6);
   }
+  scratch.write(kConfig, R"({"tokenizer_class": "TokenizersBackend"})");
+  Tensor<float, 2> unnamed({1, 32});
+  load(scratch.path("family")).embed(engine, text, unnamed, {.prompt_name = "query"});
+  EXPECT_FALSE(test::same_bits(vector, unnamed));
+  scratch.write(kConfig, R"({"tokenizer_class": "TokenizersBackend", "eos_token": "</s>"})");
   scratch.write(pooling, R"({"pooling_mode": "mean", "include_prompt": null})");
   load(scratch.path("family")).embed(engine, text, of_null, {.prompt_name = "query"});
   EXPECT_TRUE(test::same_bits(vector, of_null));

@@ -131,6 +131,10 @@ TEST(FamilyRefusals, TokenizersThatContradictThemselvesAreRefused) {
       {"roberta", kFile, {{"model_max_length", 30}, {"tokenizer_class", "TokenizersBackend"}}, ""},
       {"roberta", "special_tokens_map.json", {{"add_bos_token", nullptr}}, "add_bos_token is null, expected it in"},
       {"roberta", "special_tokens_map.json", {{"note", "mine"}}, "note is 'mine', a key that is not known here"},
+      {"roberta",
+       "processor_config.json",
+       {{"processor_class", "RobertaTokenizerFast"}},
+       "processor_class is 'RobertaTok"},
       {"roberta", kFile, {{"vocab", json::object()}}, "vocab is {}, expected nothing"},
   };
   for (const Case& one : cases) {
@@ -189,6 +193,27 @@ TEST(FamilyRefusals, KeysThatContradictOthersAreRefused) {
       {"modernbert", {{"sliding_window", 4}}, "config.json: sliding_window is 4, expected nothing"},
       {"modernbert", {{"rope_theta", 900}}, "config.json: rope_theta is 900, expected nothing"},
       {"gemma3_text", {{"is_causal", false}}, "config.json: is_causal is false, expected true"},
+      {"qwen3", {{"is_causal", nullptr}}, "config.json: is_causal is null, expected true or false"},
+      {"gemma3_text", {{"is_causal", nullptr}}, "config.json: is_causal is null, expected true or false"},
+      {"gemma3_text",
+       {{"original_max_position_embeddings", 9}},
+       "original_max_position_embeddings is 9, expected nothing"},
+      {"modernbert",
+       {{"original_max_position_embeddings", 9}},
+       "original_max_position_embeddings is 9, expected nothing"},
+      {"distilbert", {{"num_attention_heads", 8}}, "num_attention_heads is 8, and n_heads is 4, expected the same"},
+      {"distilbert", {{"num_hidden_layers", 1}}, "num_hidden_layers is 1, and n_layers is 3, expected the same"},
+      {"nomic_bert", {{"layer_norm_eps", 0.5}}, "layer_norm_eps is 0.500000, and layer_norm_epsilon is"},
+      {"nomic_bert", {{"hidden_act", "gelu"}}, "activation_function is 'swiglu', which hidden_act is not"},
+      {"nomic_bert by other keys",
+       {{"n_positions", 10}, {"max_position_embeddings", nullptr}},
+       "n_positions is there beside hidden_size, expected max_position_embeddings"},
+      {"nomic_bert by other keys",
+       {{"rotary_emb_base", 10}, {"rope_parameters", nullptr}},
+       "rotary_emb_base is there beside hidden_size, expected rope_theta"},
+      {"llama",
+       {{"processor_class", "BertTokenizer"}},
+       "processor_class is 'BertTokenizer', expected a processor's class"},
       {"eurobert", {{"is_causal", true}}, "config.json: is_causal is true, expected false"},
       {"llama", {{"per_layer_config", {{"1", {{"hidden_act", "relu"}}}}}}, "config.json: per_layer_config is"},
       {"llama", {{"transformers_weights", "a.safetensors"}}, "config.json: transformers_weights is 'a.safetensors'"},
@@ -196,10 +221,61 @@ TEST(FamilyRefusals, KeysThatContradictOthersAreRefused) {
   for (const Case& one : cases) {
     SCOPED_TRACE(one.change);
     json config = golden_family(one.family).described.at("config");
-    config.merge_patch(one.change);
+    for (const auto& [key, value] : one.change.items()) config[key] = value;  // null, too
     const std::string folder = golden_family(one.family).write(scratch.path("family"), config);
     EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), one.says));
   }
+}
+
+// The same tensor by the names of the network alone and with its model's in front.
+TEST(FamilyRefusals, TensorsOfTwoNamesAreRefused) {
+  const ScratchFolder scratch;
+  for (const auto& [family, prefix] : {std::pair("qwen3", "model."), {"distilbert", "distilbert."}}) {
+    SCOPED_TRACE(family);
+    const GoldenFamily::Tensors drawn = golden_family(family).tensors();
+    Weights weights = GoldenFamily::views(drawn);
+    const std::string name = weights.begin()->first;
+    const bool has_prefix = name.starts_with(prefix);
+    weights.emplace(has_prefix ? name.substr(std::string_view(prefix).size()) : prefix + name, weights.begin()->second);
+    const std::string folder = golden_family(family).write(scratch.path("family"), {}, weights);
+    EXPECT_TRUE(contains(file_error([&] { static_cast<void>(load(folder)); }), ", expected one of them"));
+  }
+}
+
+// What sentence-transformers makes of a folder without modules.json, and of one that is no CrossEncoder's.
+TEST(FamilyRefusals, TemplatesOfChatsAndLengthsOfTextsAreRefusedWhereTheyCount) {
+  const ScratchFolder scratch;
+  Engine engine({.threads = 1});
+  const std::vector<std::string> text{"a city"};
+  const auto refusal = [&](const std::string& folder) {
+    try {
+      static_cast<void>(load(folder).embed(engine, text));
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  std::string folder = golden_family("qwen3").write(scratch.path("family"));
+  EXPECT_EQ(refusal(folder), "");
+  scratch.write("family/chat_template.jinja", "{{ messages }}");
+  EXPECT_TRUE(contains(refusal(folder), "chat_template.jinja is there, expected a modules.json beside it"));
+  const char* const kModules = R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+                                   {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])";
+  scratch.write("family/modules.json", kModules);
+  EXPECT_EQ(refusal(folder), "");
+  scratch.write("family/sentence_bert_config.json", R"({"max_seq_length": 41})");
+  EXPECT_TRUE(contains(refusal(folder), "max_seq_length is 41, expected at most max_position_embeddings, 40"));
+  scratch.write("family/sentence_bert_config.json", "{}");
+  scratch.write("family/sentence_roberta_config.json", R"({"max_seq_length": 41})");
+  EXPECT_TRUE(contains(refusal(folder), "max_seq_length is 41"));
+  // The last token of a model that writes text.
+  json config = golden_family("qwen3").described.at("config");
+  config["architectures"] = {"Qwen3ForCausalLM"};
+  folder = golden_family("qwen3").write(scratch.path("family"), config);
+  EXPECT_EQ(load(folder).options().pooling, std::vector{PoolingMode::last_token});
+  config["is_causal"] = false;
+  folder = golden_family("qwen3").write(scratch.path("family"), config);
+  EXPECT_EQ(load(folder).options().pooling, std::vector{PoolingMode::mean});
 }
 
 TEST(FamilyRefusals, AHoleInAMaskIsRefusedWhereThereAreWindows) {

@@ -75,6 +75,8 @@ TEST(ModelVectors, TokenizersOfOtherKindsAreRefused) {
        "vocab.txt: line 5 is 'a ', expected no white space at its end"},
       {"plain", "vocab.txt", R"("[PAD]\n[UNK]\n[CLS]\n[SEP]\n\n \n")", "line 6 is ' ', expected no white space"},
       {"plain", "vocab.txt", R"("\ufeff[PAD]\n[UNK]\n[CLS]\n[SEP]\n")", "vocab.txt: begins with a byte order mark"},
+      {kJson, "tokenizer.json", R"({"padding": {"pad_token": "[MORE]"}})",
+       "tokenizer.json: padding.pad_token is '[MORE]', expected one of added_tokens"},
       {kJson, "tokenizer.json", R"({"model": {"vocab": {"zz": 55}}, "added_tokens": [{"content": "A1", "id": 49}]})",
        "tokenizer.json: leaves out ids in model.vocab, expected none beside 'A1'"},
       {"plain", "tokenizer_config.json", R"({"added_tokens_decoder": {"50": {"content": "tok2"}}})",

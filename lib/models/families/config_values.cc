@@ -47,8 +47,17 @@ Activation activation_named(const JsonValue& config, std::string_view key, std::
   config.fail(key, "is " + in_quotes(name) + ", expected one of " + expected);
 }
 
+void expect_no_null(const JsonValue& config, std::string_view key) {
+  if (config.contains(key) && !config.find(key)) config.fail(key, "is null, expected true or false");
+}
+
 std::string_view spelling(const JsonValue& config, std::string_view one, std::string_view other) {
-  return !config.find(one) && config.find(other) ? other : one;
+  const auto first = config.find(one), second = config.find(other);
+  if (first && second && first->described() != second->described()) {
+    config.fail(other, "is " + second->described() + ", and " + std::string(one) + " is " + first->described() +
+                           ", expected the same");
+  }
+  return !first && second ? other : one;
 }
 
 HeadSizes whole_heads(const JsonValue& config, std::int64_t width, std::string_view heads_key) {

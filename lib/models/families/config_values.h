@@ -41,11 +41,13 @@ inline constexpr std::int64_t kWidestHead = 8192;
 [[nodiscard]] double number(const files::JsonValue& config, std::string_view key, double otherwise, double least,
                             double most);
 [[nodiscard]] bool flag(const files::JsonValue& config, std::string_view key, bool otherwise = false);
+// Of a key whose null is not as if it were missing.
+void expect_no_null(const files::JsonValue& config, std::string_view key);
 [[nodiscard]] Activation activation(const files::JsonValue& config, std::string_view key, std::string_view otherwise);
 // That of a name, which the key asks for.
 [[nodiscard]] Activation activation_named(const files::JsonValue& config, std::string_view key, std::string_view name);
 
-// That one of two spellings of a key that is there, the first where none is.
+// That one of two spellings of a key that is there, the first where none is. Throws FileError where they differ.
 [[nodiscard]] std::string_view spelling(const files::JsonValue& config, std::string_view one, std::string_view other);
 
 // heads, key_value_heads and head_dim of config.json.

@@ -28,7 +28,7 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "partial_rotary_factor", Treatment::refused, "1|1.000000", ""},
     {"config.json", "auto_map", Treatment::no_effect, "", "its code is what is built here"},
     {"config.json", "classifier_pooling", Treatment::read, "", "of scores: `bos`, `mean` or `late`, which it is where it is missing"},
-    {"config.json", "clf_pooling", Treatment::read, "", "where classifier_pooling does not say"},
+    {"config.json", "clf_pooling", Treatment::read, "", "of the model's own code: where classifier_pooling is missing it must be `late`"},
     {"config.json", "hidden_dropout", Treatment::no_effect, "", "of training"},
     {"config.json", "pretraining_tp", Treatment::no_effect, "", "how products were split"},
     {"config.json", "mask_token", Treatment::no_effect, "", ""},

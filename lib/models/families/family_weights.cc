@@ -131,6 +131,13 @@ class FamilyFinder {
   // What belongs to the network but to none of its tensors is a sign that configuration and weights are of two models.
   template <class Entry>
   void check_used(const Entry& entry) const {
+    for (const std::string_view prefix : family_.prefixes) {
+      if (prefix == prefix_ || !entry.name.starts_with(prefix)) continue;
+      const std::string twin = prefix_ + std::string(std::string_view(entry.name).substr(prefix.size()));
+      if (!used_.contains(twin)) continue;
+      throw FileError(file_.path(), "holds the tensor " + in_quotes(entry.name) + " beside " + in_quotes(twin) +
+                                        ", expected one of them");
+    }
     if (!entry.name.starts_with(prefix_) || used_.contains(entry.name) || belongs_to_another(file_, entry)) return;
     const std::string_view name = std::string_view(entry.name).substr(prefix_.size());
     const auto begins = [&](std::string_view own) { return name.starts_with(own); };

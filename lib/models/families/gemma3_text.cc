@@ -50,6 +50,7 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "layer_types", Treatment::read, "", "`full_attention` or `sliding_attention` for each layer"},
     {"config.json", "sliding_window_pattern", Treatment::read, "", "where layer_types is missing; 6 where it is missing too"},
     {"config.json", "_sliding_window_pattern", Treatment::no_effect, "", "layer_types says so"},
+    {"config.json", "original_max_position_embeddings", Treatment::refused, "", "rope_parameters say so for each type of layer"},
     {"config.json", "rope_parameters", Treatment::read, "", "by type of layer"},
     {"config.json", "rope_scaling", Treatment::read, "", "of full_attention, in place of rope_parameters; its type by `rope_type` alone"},
     {"config.json", "rope_theta", Treatment::read, "", "of full_attention where rope_parameters does not say; 1000000 where it is missing too"},
@@ -72,6 +73,7 @@ FamilyConfig read(const JsonValue& config) {
   const std::vector<bool> sliding = sliding_blocks(
       config, blocks, [](std::int64_t b, std::int64_t period) { return (b + 1) % period != 0; },
       size(config, "sliding_window_pattern", 1, 6));
+  expect_no_null(config, "is_causal");
   const bool both_ways = flag(config, "use_bidirectional_attention");
   const std::int64_t window = size(config, "sliding_window", 1, 4096);
   const double divisor = number(config, "query_pre_attn_scalar", 256, 1e-3, 1e9);

@@ -37,6 +37,7 @@ constexpr FolderKey kKeys[] = {
     {"config.json", "layer_types", Treatment::read, "", "`full_attention` or `sliding_attention` for each layer"},
     {"config.json", "global_attn_every_n_layers", Treatment::read, "", "where layer_types is missing; 3 where it is missing too"},
     {"config.json", "local_attention", Treatment::read, "", "the width of a window; 128 where it is missing"},
+    {"config.json", "original_max_position_embeddings", Treatment::refused, "", "rope_parameters say so for each type of layer"},
     {"config.json", "rope_parameters", Treatment::read, "", "by type of layer"},
     {"config.json", "rope_scaling", Treatment::read, "", "in place of rope_parameters, of all layers; its type by `rope_type` alone"},
     {"config.json", "global_rope_theta", Treatment::read, "", "where rope_parameters does not say; 160000 where it is missing too"},

@@ -1,5 +1,8 @@
 // Nomic BERT: BERT with rotated heads, a gated feed-forward and hardly any bias, by the keys of its own code and those
 // of Transformers. (Nussbaum et al. 2024)
+#include <string_view>
+#include <utility>
+
 #include "headlight/models/errors.h"
 #include "models/families/rope.h"
 #include "models/families/tables.h"
@@ -98,15 +101,35 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
+// Beside keys of Transformers that library passes keys of the model's own code over.
+void check_keys_are_of_one_kind(const JsonValue& config) {
+  if (!config.find("hidden_size")) return;
+  constexpr std::pair<const char*, const char*> kPairs[] = {
+      {"n_layer", "num_hidden_layers"},           {"n_head", "num_attention_heads"},
+      {"n_inner", "intermediate_size"},           {"activation_function", "hidden_act"},
+      {"n_positions", "max_position_embeddings"}, {"layer_norm_epsilon", "layer_norm_eps"},
+      {"rotary_emb_base", "rope_theta"}};
+  for (const auto& [own, other] : kPairs) {
+    const bool is_there = config.find(other) || (std::string_view(own) == "rotary_emb_base" &&
+                                                 (config.find("rope_parameters") || config.find("rope_scaling")));
+    if (config.find(own) && !is_there) config.fail(own, std::string("is there beside hidden_size, expected ") + other);
+  }
+}
+
 Activation gate_of(const JsonValue& config) {
   const auto name = config.string("activation_function");
-  if (!name) return activation(config, "hidden_act", "silu");
+  const Activation other = activation(config, "hidden_act", "silu");
+  if (!name) return other;
+  if (config.find("hidden_act") && (name == "geglu") != (other == Activation::gelu)) {
+    config.fail("activation_function", "is " + in_quotes(*name) + ", which hidden_act is not");
+  }
   if (name == "geglu") return activation_named(config, "activation_function", "gelu");
   if (name == "swiglu") return activation_named(config, "activation_function", "silu");
   config.fail("activation_function", "is " + in_quotes(*name) + ", expected swiglu or geglu");
 }
 
 FamilyConfig read(const JsonValue& config) {
+  check_keys_are_of_one_kind(config);
   PostNormSizes sizes;
   sizes.width = size(config, spelling(config, "n_embd", "hidden_size"), 1);
   sizes.blocks = size(config, spelling(config, "n_layer", "num_hidden_layers"), 0, std::nullopt, kMostBlocks);

@@ -48,6 +48,7 @@ FamilyConfig read(const JsonValue& config) {
   const std::vector<bool> sliding = sliding_blocks(
       config, blocks, [](std::int64_t b, std::int64_t from) { return b >= from; }, first);
   const std::int64_t window = windows ? size(config, "sliding_window", 1, 4096) : 0;
+  expect_no_null(config, "is_causal");
   const bool causal = flag(config, "is_causal", true);
   const RotarySpec rotary = read_rope(config, {.head_dim = head_dim, .longest = read.longest});
   for (std::size_t number = 0; number < network.blocks.size(); ++number) {

@@ -61,6 +61,7 @@ NamedToken named_token(const TokenizerSources& sources, std::string_view key) {
     const auto value = file->find(key);
     return {true, value ? read_listed_token(*value, true).token.content : ""};
   }
+  if (sources.tokenizer_class == nullptr) return {};
   const auto* const place = std::find(kNamedTokens.begin(), kNamedTokens.end(), key);
   return {false, std::string(sources.tokenizer_class->tokens[static_cast<std::size_t>(place - kNamedTokens.begin())])};
 }
@@ -90,23 +91,7 @@ void check_tokens_of_class(const TokenizerSources& sources) {
 
 // Some classes add all special tokens again, as they are without options.
 void check_plain_tokens(const TokenizerSources& sources) {
-  std::set<std::string, std::less<>> special;
-  for (const char* const key : kNamedTokens) special.insert(named_token(sources, key).content);
-  const auto add = [&](const JsonValue& value) {
-    if (value.as_string() || value.is_object()) special.insert(read_listed_token(value, true).token.content);
-  };
-  for (const auto& file : {sources.special, sources.config}) {
-    if (!file) continue;
-    for (const auto& [key, value] : file->members()) {
-      if (key.ends_with("_token")) add(value);
-    }
-    for (const char* const key : kTokenLists) {
-      const auto list = file->find(key);
-      if (!list) continue;
-      for (const JsonValue& value : list->elements()) add(value);
-      for (const auto& [name, value] : list->members()) add(value);
-    }
-  }
+  const SpecialNames special = special_names(sources);
   for (const auto& [content, listed] : sources.added) {
     const AddedToken& token = listed.token;
     if (!token.single_word && !token.lstrip && !token.rstrip && !token.normalized) continue;
@@ -204,6 +189,29 @@ void check_unknown(const TokenizerSources& sources, const text::Pipeline& tokeni
 }
 
 }  // namespace
+
+SpecialNames special_names(const TokenizerSources& sources) {
+  SpecialNames special;
+  for (const char* const key : kNamedTokens) special.insert(named_token(sources, key).content);
+  const auto add = [&](const JsonValue& value) {
+    if (value.as_string() || value.is_object()) special.insert(read_listed_token(value, true).token.content);
+  };
+  for (const auto& file : {sources.special, sources.config}) {
+    if (!file) continue;
+    for (const auto& [key, value] : file->members()) {
+      const bool has_name = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
+      if (key.ends_with("_token") && !has_name) add(value);
+    }
+    for (const char* const key : kTokenLists) {
+      const auto list = file->find(key);
+      if (!list) continue;
+      for (const JsonValue& value : list->elements()) add(value);
+      for (const auto& [name, value] : list->members()) add(value);
+    }
+  }
+  special.erase("");
+  return special;
+}
 
 // ByteLevel and Metaspace put a space before the text or not. Where tokenizer_config.json does not say, classes that
 // split by ByteLevel do not, and those that split by Metaspace do; but null is false to XLMRobertaTokenizer and

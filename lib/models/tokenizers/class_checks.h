@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "files/json_value.h"
@@ -20,6 +21,10 @@ struct TokenizerSources {
   const TokenizerClass* tokenizer_class = nullptr;          // null for one that takes all of tokenizer.json
   std::map<std::string, ListedToken, std::less<>> added{};  // added_tokens of tokenizer.json, by content
 };
+
+// The tokens that have a name or are listed, all of which Transformers calls special.
+using SpecialNames = std::set<std::string, std::less<>>;
+[[nodiscard]] SpecialNames special_names(const TokenizerSources& sources);
 
 // Each throws FileError where they disagree. Of any class: whether a space is put before a text.
 void check_prefix_space(const TokenizerSources& sources);

@@ -87,6 +87,20 @@ JsonValue read_special_tokens(const ModelFolder& folder, std::vector<std::string
   return special;
 }
 
+void check_padding(const JsonValue& tokenizer, const std::optional<JsonValue>& config,
+                   const std::optional<JsonValue>& special) {
+  const auto padding = tokenizer.object("padding");
+  const auto token = padding ? padding->string("pad_token") : std::nullopt;
+  const auto says = [](const std::optional<JsonValue>& file) { return file && file->contains("pad_token"); };
+  if (!token || says(config) || says(special)) return;
+  if (const auto added = tokenizer.array("added_tokens")) {
+    for (const JsonValue& one : added->elements()) {
+      if (one.is_object() && one.string("content") == token) return;
+    }
+  }
+  padding->fail("pad_token", "is " + in_quotes(*token) + ", expected one of added_tokens");
+}
+
 void ListedTokens::add(ListedToken token) {
   if (token.token.content.empty()) return;
   const auto [place, is_new] = places_.emplace(token.token.content, list_.size());

@@ -42,6 +42,11 @@ struct ListedToken {
 // special_tokens_map.json. Appends keys that nobody knows. Throws FileError for one that is refused.
 [[nodiscard]] files::JsonValue read_special_tokens(const ModelFolder& folder, std::vector<std::string>& unknown);
 
+// Of a tokenizer.json: that its padding names a token that it matches in texts, where the other files name none.
+// Transformers would add it.
+void check_padding(const files::JsonValue& tokenizer, const std::optional<files::JsonValue>& config,
+                   const std::optional<files::JsonValue>& special);
+
 // Tokens in the order in which they are added.
 class ListedTokens {
  public:

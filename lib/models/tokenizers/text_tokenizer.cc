@@ -60,6 +60,7 @@ class BertTokenizer : public TextTokenizer {
     const auto& added = tokenizer_.options().added_tokens;
     return added && std::any_of(added->begin(), added->end(), is_normalized) ? kNormalizing : 0;
   }
+  bool is_special(std::int64_t) const noexcept override { return true; }  // it is [SEP]
   const Tokenizer* bert() const noexcept override { return &tokenizer_; }
 
   // Pieces of a word together, words with spaces between, special tokens as they are.
@@ -95,7 +96,8 @@ class BertTokenizer : public TextTokenizer {
 
 class FileTokenizer : public TextTokenizer {
  public:
-  FileTokenizer(text::Tokenizer tokenizer, bool types) : tokenizer_(std::move(tokenizer)), types_(types) {}
+  FileTokenizer(text::Tokenizer tokenizer, bool types, std::vector<std::int64_t> special)
+      : tokenizer_(std::move(tokenizer)), types_(types), special_(std::move(special)) {}
 
   void append(std::string_view text, std::int64_t max_length, text::Scratch& scratch,
               std::vector<std::int64_t>& ids) const override {
@@ -119,10 +121,14 @@ class FileTokenizer : public TextTokenizer {
   std::string decode(std::span<const std::int64_t> ids) const override {
     return tokenizer_.decode({ids.begin(), ids.end()});
   }
+  bool is_special(std::int64_t id) const noexcept override {
+    return std::binary_search(special_.begin(), special_.end(), id);
+  }
 
  private:
   text::Tokenizer tokenizer_;
   bool types_;
+  std::vector<std::int64_t> special_;
 };
 
 }  // namespace
@@ -130,8 +136,9 @@ class FileTokenizer : public TextTokenizer {
 std::unique_ptr<TextTokenizer> make_text_tokenizer(Tokenizer tokenizer) {
   return std::make_unique<BertTokenizer>(std::move(tokenizer));
 }
-std::unique_ptr<TextTokenizer> make_text_tokenizer(text::Tokenizer tokenizer, bool types) {
-  return std::make_unique<FileTokenizer>(std::move(tokenizer), types);
+std::unique_ptr<TextTokenizer> make_text_tokenizer(text::Tokenizer tokenizer, bool types,
+                                                   std::vector<std::int64_t> special) {
+  return std::make_unique<FileTokenizer>(std::move(tokenizer), types, std::move(special));
 }
 
 }  // namespace headlight::models

@@ -42,12 +42,16 @@ class TextTokenizer {
   [[nodiscard]] virtual std::string decode(std::span<const std::int64_t> ids) const = 0;
   // What append() works in at most for each byte of a text where no token must end.
   [[nodiscard]] virtual std::int64_t bytes_of_byte() const noexcept = 0;
+  // Whether Transformers calls the token of that id, which stands behind a text or is its last, a special one.
+  [[nodiscard]] virtual bool is_special(std::int64_t id) const noexcept = 0;
   // Null for another tokenizer.
   [[nodiscard]] virtual const Tokenizer* bert() const noexcept { return nullptr; }
 };
 
 [[nodiscard]] std::unique_ptr<TextTokenizer> make_text_tokenizer(Tokenizer tokenizer);
-// `types`: whether the network is told which tokens are those of a second text.
-[[nodiscard]] std::unique_ptr<TextTokenizer> make_text_tokenizer(text::Tokenizer tokenizer, bool types);
+// `types`: whether the network is told which tokens are those of a second text. `special`: ids of the tokens that
+// Transformers calls special, in ascending order.
+[[nodiscard]] std::unique_ptr<TextTokenizer> make_text_tokenizer(text::Tokenizer tokenizer, bool types,
+                                                                 std::vector<std::int64_t> special = {});
 
 }  // namespace headlight::models

@@ -167,6 +167,7 @@ void check_sources(const ModelFolder& folder, const TokenizerSources& sources) {
   for (const auto& file : {sources.special, sources.config}) {
     if (file) check_named(*file, sources);
   }
+  check_padding(sources.tokenizer, sources.config, sources.special);
   check_prefix_space(sources);
   if (sources.tokenizer_class != nullptr) check_files_of_class(sources);
 }
@@ -213,6 +214,10 @@ TextTokenizerFiles read_text_tokenizer_files(const ModelFolder& folder, const To
                                     ", expected at most the vocab_size of config.json, " + std::to_string(rows));
   }
   if (own != nullptr) files.types = false;
+  for (const std::string& token : special_names(sources)) {
+    if (const auto id = files.tokenizer.id(token)) files.special.push_back(*id);
+  }
+  std::sort(files.special.begin(), files.special.end());
   if (!sources.config) return files;
   const JsonValue& config = *sources.config;
   check_ends(config, files.tokenizer, "add_bos_token", "bos_token", false);

@@ -25,6 +25,7 @@ struct TextTokenizerFiles {
   std::string path;
   std::optional<double> model_max_length{};  // as TokenizerFiles::model_max_length
   std::optional<bool> types{};               // as TokenizerFiles::types
+  std::vector<std::int64_t> special{};       // ids of the tokens that Transformers calls special, in ascending order
 };
 
 // Names of a tokenizer_class, where tokenizer_config.json has none.

@@ -61,7 +61,9 @@ class Reader {
     if (whole_file && class_ == Class::bert) class_ = Class::derived;
     sources_.takes_file = class_ == Class::file;
     sources_.family_takes_file = whole_file;
-    if (folder.has(kTokenizerFile)) sources_.json = read_tokenizer_json(folder);
+    if (!folder.has(kTokenizerFile)) return;
+    sources_.json = read_tokenizer_json(folder);
+    check_padding(*sources_.json->document, sources_.config, sources_.special);
   }
 
   TokenizerFiles read(std::int64_t rows) {

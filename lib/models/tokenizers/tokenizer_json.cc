@@ -206,6 +206,7 @@ TokenizerJson read_tokenizer_json(const ModelFolder& folder) {
   TokenizerJson tokenizer;
   tokenizer.path = document.path();
   tokenizer.limit = text::TableLimit(document);
+  tokenizer.document = document;
   tokenizer.document_memory = document.memory();
   const JsonValue model = needed(document, "model");
   const JsonValue pre_tokenizer = needed(document, "pre_tokenizer");

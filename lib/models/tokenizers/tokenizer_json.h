@@ -1,6 +1,7 @@
 // tokenizer.json of a BERT tokenizer, as Hugging Face's tokenizers write it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct TokenizerJson {
   std::string path;
   text::TokenList vocabulary;  // by id; "" for an id that no token has
   text::TableLimit limit;      // for tables of it, while the document is there
+  std::optional<files::JsonValue> document{};
   std::size_t document_memory = 0;
   // What it says of clean-up, accents, case, ideographs, prefix, longest word, [UNK], [CLS] and [SEP].
   TokenizerOptions options;
