@@ -110,8 +110,9 @@ void check_no_extra(const SafetensorsFile& file, const std::string& prefix, cons
   for (const SafetensorsEntry& entry : file.tensors()) {
     constexpr std::string_view kPrefix = "bert.";
     const bool has_prefix = entry.name.starts_with(kPrefix);
-    const std::string twin = has_prefix ? entry.name.substr(kPrefix.size()) : std::string(kPrefix) + entry.name;
-    if (has_prefix == prefix.empty() && used.contains(twin)) {
+    for (const std::string& twin :
+         {std::string(kPrefix) + entry.name, has_prefix ? entry.name.substr(kPrefix.size()) : std::string()}) {
+      if (!used.contains(twin)) continue;
       throw FileError(file.path(), "holds the tensor " + in_quotes(entry.name) + " beside " + in_quotes(twin) +
                                        ", expected one of them");
     }

@@ -312,10 +312,13 @@ TextParts read_text_parts(const ModelFolder& transformer, const Document& docume
   }
   const std::int64_t longest = parts.sentences.max_seq_length.value_or(0);
   const bool has_table = config_has_positions(parts.config);
-  if (longest > options.max_length && !has_table && parts.sentences.unread_pooling.empty()) {
-    parts.sentences.unread_pooling = printable(transformer.path(kSentenceConfigFile)) + ": max_seq_length is " +
-                                     std::to_string(longest) + ", expected at most max_position_embeddings, " +
-                                     std::to_string(options.max_length);
+  if (longest > options.max_length && !has_table) {
+    const std::string refusal = printable(transformer.path(kSentenceConfigFile)) + ": max_seq_length is " +
+                                std::to_string(longest) + ", expected at most max_position_embeddings, " +
+                                std::to_string(options.max_length);
+    for (std::string* const unread : {&parts.sentences.unread_pooling, &parts.sentences.unread_scores}) {
+      if (unread->empty()) *unread = refusal;
+    }
   }
   parts.tokenizer = std::move(tokens.tokenizer);
   parts.unread_pairs = std::move(tokens.unread_pairs);

@@ -72,15 +72,20 @@ class LayerReader {
   // Behind one of the prefixes, or without.
   [[nodiscard]] WeightView tensor(const std::string& name) {
     std::string found;
+    const auto expect_one = [&](const std::string& other) {
+      if (found.empty() || file_.find(other) == nullptr) return;
+      throw FileError(file_.path(), "holds the tensor " + in_quotes(other) + " beside " + in_quotes(found) +
+                                        ", expected one of them");
+    };
     for (const std::string_view prefix : prefixes_) {
       const std::string whole = std::string(prefix) + name;
+      expect_one(whole);
       if (file_.find(whole) == nullptr) continue;
-      if (!found.empty()) {
-        throw FileError(file_.path(), "holds the tensor " + in_quotes(whole) + " beside " + in_quotes(found) +
-                                          ", expected one of them");
-      }
       prefix_ = prefix;
       found = whole;
+    }
+    for (const std::string_view prefix : prefixes_) {
+      if (!prefix.empty()) expect_one(std::string(prefix) + found);
     }
     if (!found.empty()) return file_.float32(found);
     throw FileError(file_.path(),

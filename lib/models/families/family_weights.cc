@@ -132,11 +132,13 @@ class FamilyFinder {
   template <class Entry>
   void check_used(const Entry& entry) const {
     for (const std::string_view prefix : family_.prefixes) {
-      if (prefix == prefix_ || !entry.name.starts_with(prefix)) continue;
-      const std::string twin = prefix_ + std::string(std::string_view(entry.name).substr(prefix.size()));
-      if (!used_.contains(twin)) continue;
-      throw FileError(file_.path(), "holds the tensor " + in_quotes(entry.name) + " beside " + in_quotes(twin) +
-                                        ", expected one of them");
+      if (!entry.name.starts_with(prefix)) continue;
+      const std::string rest(std::string_view(entry.name).substr(prefix.size()));
+      for (const std::string& twin : {rest, prefix_ + rest}) {
+        if (twin == entry.name || !used_.contains(twin)) continue;
+        throw FileError(file_.path(), "holds the tensor " + in_quotes(entry.name) + " beside " + in_quotes(twin) +
+                                          ", expected one of them");
+      }
     }
     if (!entry.name.starts_with(prefix_) || used_.contains(entry.name) || belongs_to_another(file_, entry)) return;
     const std::string_view name = std::string_view(entry.name).substr(prefix_.size());
