@@ -169,7 +169,7 @@ constexpr FolderKey kKeys[] = {
     {"tokenizer_config.json", "spaces_between_special_tokens", Treatment::no_effect, "", "of decoding"},
     {"tokenizer_config.json", "decode_with_prefix_space", Treatment::no_effect, "", "of decoding"},
     {"tokenizer_config.json", "chat_template", Treatment::read, "", "refused, as is chat_template.jinja, by `embed()` without modules.json and by `score()` of a folder that is no CrossEncoder's; else no effect"},
-    {"tokenizer_config.json", "processor_class", Treatment::read, "", "no name of a tokenizer; the same in config.json, preprocessor_config.json and processor_config.json"},
+    {"tokenizer_config.json", "processor_class", Treatment::read, "", "no name of a tokenizer, in config.json neither; preprocessor_config.json and processor_config.json name none at all"},
     {"tokenizer_config.json", "name_or_path", Treatment::no_effect, "", ""},
     {"tokenizer_config.json", "special_tokens_map_file", Treatment::no_effect, "", "where the tokens once came from"},
     {"tokenizer_config.json", "tokenizer_file", Treatment::no_effect, "", "where it once lay"},

@@ -279,19 +279,6 @@ bool config_has_positions(const Config& config) {
   return config.family == nullptr || config.of_family.network.embedding.positions > 0;
 }
 
-// A tokenizer that stands where a processor should is the one that sentence-transformers takes.
-void check_processor_classes(const ModelFolder& transformer) {
-  for (const char* const name :
-       {kTokenizerConfigFile, kConfigFile, "preprocessor_config.json", "processor_config.json"}) {
-    if (!transformer.has(name)) continue;
-    const JsonValue file = transformer.json(name);
-    const auto processor = file.string("processor_class");
-    if (processor && processor->find("Tokenizer") != std::string::npos) {
-      file.fail("processor_class", "is " + in_quotes(*processor) + ", expected a processor's class");
-    }
-  }
-}
-
 // And `options` of the network's sizes and the longest texts. `weights`: null where none are read.
 TextParts read_text_parts(const ModelFolder& transformer, const Document& document, const SafetensorsFile* weights,
                           ModelOptions& options) {

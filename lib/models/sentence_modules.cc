@@ -241,6 +241,20 @@ bool is_cross_encoder(const ModelFolder& folder) {
   return folder.has(kPromptsFile) && folder.json(kPromptsFile).string("model_type") == "CrossEncoder";
 }
 
+void check_processor_classes(const ModelFolder& transformer) {
+  for (const char* const name :
+       {kTokenizerConfigFile, kConfigFile, "preprocessor_config.json", "processor_config.json"}) {
+    if (!transformer.has(name)) continue;
+    const JsonValue file = transformer.json(name);
+    const auto processor = file.string("processor_class");
+    if (!processor) continue;
+    const bool is_of_text = std::string_view(name) == kTokenizerConfigFile || std::string_view(name) == kConfigFile;
+    if (is_of_text && processor->find("Tokenizer") == std::string::npos) continue;
+    file.fail("processor_class", "is " + in_quotes(*processor) + ", expected " +
+                                     (is_of_text ? "a processor's class" : "nothing beside a model of texts"));
+  }
+}
+
 void read_defaults_of_vectors(const ModelFolder& folder, const JsonValue& config, bool has_pooling,
                               ModelOptions& into) {
   const std::string place = chat_template_of(folder);

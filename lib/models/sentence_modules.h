@@ -37,6 +37,10 @@ void read_vectors(const ModelFolder& folder, const std::vector<Module>& modules,
 // a chat's template.
 void read_defaults_of_vectors(const ModelFolder& folder, const files::JsonValue& config, bool has_pooling,
                               ModelOptions& into);
+// Throws FileError where a processor is named: sentence-transformers takes one, of images too, in place of the
+// tokenizer, and for one a tokenizer that stands where a processor should. The name of a processor alone, in the files
+// of text, is passed over.
+void check_processor_classes(const ModelFolder& transformer);
 // Where a chat's template is, "tokenizer_config.json: chat_template", or "".
 [[nodiscard]] std::string chat_template_of(const ModelFolder& folder);
 // Whether config_sentence_transformers.json says that the folder is a CrossEncoder's.

@@ -133,8 +133,10 @@ TEST(FamilyRefusals, TokenizersThatContradictThemselvesAreRefused) {
       {"roberta", "special_tokens_map.json", {{"note", "mine"}}, "note is 'mine', a key that is not known here"},
       {"roberta",
        "processor_config.json",
-       {{"processor_class", "RobertaTokenizerFast"}},
-       "processor_class is 'RobertaTok"},
+       {{"processor_class", "CLIPProcessor"}},
+       "processor_class is 'CLIPProcessor'"},
+      {"roberta", kFile, {{"processor_class", "RobertaTokenizerFast"}}, "processor_class is 'RobertaTokenizerFast'"},
+      {"roberta", kFile, {{"processor_class", "Gemma3Processor"}}, ""},
       {"roberta", kFile, {{"vocab", json::object()}}, "vocab is {}, expected nothing"},
   };
   for (const Case& one : cases) {
