@@ -79,7 +79,8 @@ JsonValue read_special_tokens(const ModelFolder& folder, std::vector<std::string
   for (const FolderKey& entry : folder_keys()) {
     const std::string_view key = entry.key;
     const bool is_token = key.ends_with("_token") && !key.starts_with("add_");
-    if (entry.file != kTokenizerConfigFile || entry.treatment == Treatment::no_effect || is_token) continue;
+    if (std::string_view(entry.file) != kTokenizerConfigFile || entry.treatment == Treatment::no_effect || is_token)
+      continue;
     if (std::find(kTokenLists.begin(), kTokenLists.end(), key) != kTokenLists.end() || !special.contains(key)) continue;
     const auto value = special.find(key);
     special.fail(key, "is " + (value ? value->described() : "null") + ", expected it in tokenizer_config.json");
