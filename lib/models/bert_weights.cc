@@ -112,9 +112,7 @@ void check_no_extra(const SafetensorsFile& file, const std::string& prefix, cons
     const bool has_prefix = entry.name.starts_with(kPrefix);
     for (const std::string& twin :
          {std::string(kPrefix) + entry.name, has_prefix ? entry.name.substr(kPrefix.size()) : std::string()}) {
-      if (!used.contains(twin)) continue;
-      throw FileError(file.path(), "holds the tensor " + in_quotes(entry.name) + " beside " + in_quotes(twin) +
-                                       ", expected one of them");
+      if (used.contains(twin)) refuse_twin(file.path(), entry.name, twin);
     }
     if (!entry.name.starts_with(prefix) || used.contains(entry.name) || belongs_to_another(file, entry)) continue;
     const std::string name = entry.name.substr(prefix.size());

@@ -73,9 +73,7 @@ class LayerReader {
   [[nodiscard]] WeightView tensor(const std::string& name) {
     std::string found;
     const auto expect_one = [&](const std::string& other) {
-      if (found.empty() || file_.find(other) == nullptr) return;
-      throw FileError(file_.path(), "holds the tensor " + in_quotes(other) + " beside " + in_quotes(found) +
-                                        ", expected one of them");
+      if (!found.empty() && file_.find(other) != nullptr) refuse_twin(file_.path(), other, found);
     };
     for (const std::string_view prefix : prefixes_) {
       const std::string whole = std::string(prefix) + name;

@@ -5,11 +5,15 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "text/vocabulary.h"
 
 namespace headlight::text {
+
+// That of a byte.
+[[nodiscard]] std::string byte_token(unsigned byte);
 
 class ByteFallback {
  public:

@@ -135,9 +135,7 @@ class FamilyFinder {
       if (!entry.name.starts_with(prefix)) continue;
       const std::string rest(std::string_view(entry.name).substr(prefix.size()));
       for (const std::string& twin : {rest, prefix_ + rest}) {
-        if (twin == entry.name || !used_.contains(twin)) continue;
-        throw FileError(file_.path(), "holds the tensor " + in_quotes(entry.name) + " beside " + in_quotes(twin) +
-                                          ", expected one of them");
+        if (twin != entry.name && used_.contains(twin)) refuse_twin(file_.path(), std::string(entry.name), twin);
       }
     }
     if (!entry.name.starts_with(prefix_) || used_.contains(entry.name) || belongs_to_another(file_, entry)) return;

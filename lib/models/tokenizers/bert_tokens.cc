@@ -15,18 +15,18 @@ namespace {
 using files::JsonValue;
 
 // The one of kTokenLists that has tokens, if there is one.
-std::vector<JsonValue> lists_of(const JsonValue& file) {
-  std::vector<JsonValue> lists;
+std::optional<JsonValue> list_of(const JsonValue& file) {
+  std::optional<JsonValue> found;
   for (const char* const key : kTokenLists) {
     const auto list = file.find(key);
     if (!list) continue;
     if (!list->is_array() && !list->is_object()) list->fail("is " + list->described() + ", expected a list");
     if (list->elements().empty() && list->members().empty()) continue;
     // Transformers 5 passes the second over.
-    if (!lists.empty()) file.fail(key, "has tokens, expected none beside " + std::string(kTokenLists[0]));
-    lists.push_back(*list);
+    if (found) file.fail(key, "has tokens, expected none beside " + std::string(kTokenLists[0]));
+    found = list;
   }
-  return lists;
+  return found;
 }
 
 // The tokens that files name or list beside added_tokens.json, of which `special` says whether all versions of
@@ -45,7 +45,7 @@ ListedTokens named_or_listed(const BertSources& sources) {
       tokens.add(std::move(token));
     };
     for (const auto& [key, value] : (*file)->members()) {
-      const bool has_name = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
+      const bool has_name = is_named_token(key);
       const bool is_overridden = has_name && !is_map && sources.special && sources.special->contains(key);
       if (key.ends_with("_token") && !is_overridden) add(value, has_name);
     }
@@ -127,22 +127,20 @@ void add_special(const BertSources& sources, ListedTokens& tokens) {
   for (const auto* const file : {&sources.config, &sources.special}) {
     if (!*file) continue;
     for (const auto& [key, value] : (*file)->members()) {
-      const bool is_named = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
-      if (!key.ends_with("_token") || is_named) continue;
+      if (!key.ends_with("_token") || is_named_token(key)) continue;
       if (value.is_object() && file == &sources.config) {
         value.fail("is an object, expected a text, for Transformers passes an object over");
       }
       if (value.as_string() || value.is_object()) add(value);
     }
-    for (const auto& list : lists_of(**file)) {
-      for (const auto& [name, value] : list.members()) add(value);
+    if (const auto list = list_of(**file)) {
+      for (const auto& [name, value] : list->members()) add(value);
     }
   }
   for (const auto& file : {sources.config, sources.special}) {
-    if (!file) continue;
-    for (const auto& list : lists_of(*file)) {
-      for (const JsonValue& value : list.elements()) add(value);
-    }
+    const auto list = file ? list_of(*file) : std::nullopt;
+    if (!list) continue;
+    for (const JsonValue& value : list->elements()) add(value);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "headlight/models/errors.h"
 #include "models/tokenizers/described_parts.h"
 #include "text/byte_characters.h"
+#include "text/byte_fallback.h"
 #include "text/utf8.h"
 
 namespace headlight::models {
@@ -147,8 +148,7 @@ bool has_every_byte(const text::Pipeline& tokenizer, bool by_fallback) {
   for (unsigned byte = 0; byte < text::kByteCharacters.size(); ++byte) {
     std::string token;
     if (by_fallback) {
-      constexpr std::string_view kDigits = "0123456789ABCDEF";
-      token = {'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
+      token = text::byte_token(byte);
     } else {
       text::append_utf8(token, text::kByteCharacters[byte]);
     }
@@ -199,8 +199,7 @@ SpecialNames special_names(const TokenizerSources& sources) {
   for (const auto& file : {sources.special, sources.config}) {
     if (!file) continue;
     for (const auto& [key, value] : file->members()) {
-      const bool has_name = std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
-      if (key.ends_with("_token") && !has_name) add(value);
+      if (key.ends_with("_token") && !is_named_token(key)) add(value);
     }
     for (const char* const key : kTokenLists) {
       const auto list = file->find(key);

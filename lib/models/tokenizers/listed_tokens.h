@@ -1,6 +1,7 @@
 // Added tokens as the files of a folder list them, and the ids that they get.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,9 @@ namespace headlight::models {
 // names one, too.
 inline constexpr std::array<const char*, 7> kNamedTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                             "pad_token", "cls_token", "mask_token"};
+[[nodiscard]] inline bool is_named_token(std::string_view key) noexcept {
+  return std::find(kNamedTokens.begin(), kNamedTokens.end(), key) != kNamedTokens.end();
+}
 // Lists of tokens that have none.
 inline constexpr std::array<const char*, 2> kTokenLists = {"extra_special_tokens", "additional_special_tokens"};
 

@@ -45,10 +45,9 @@ std::string without_fast(std::string name) {
 }
 
 // Of tokenizer_config.json, where that has none of config.json, or else the family's.
-std::string class_of(const ModelFolder& folder, const std::optional<std::string>& of_config,
+std::string class_of(const std::optional<JsonValue>& config, const std::optional<std::string>& of_config,
                      std::string_view of_family) {
-  std::optional<std::string> name;
-  if (folder.has(kTokenizerConfigFile)) name = folder.json(kTokenizerConfigFile).string("tokenizer_class");
+  std::optional<std::string> name = config ? config->string("tokenizer_class") : std::nullopt;
   if (!name) name = of_config;
   return name ? *name : std::string(of_family);
 }
@@ -148,7 +147,8 @@ TokenizerSources read_sources(const ModelFolder& folder, const TokenizerClassNam
     }
   }
   if (!names.takes_whole_file) {
-    sources.tokenizer_class = find_tokenizer_class(without_fast(class_of(folder, names.of_config, names.of_family)));
+    sources.tokenizer_class =
+        find_tokenizer_class(without_fast(class_of(sources.config, names.of_config, names.of_family)));
   }
   // As Transformers 5 tells a file of bytes, of which LlamaTokenizer takes all.
   if (sources.tokenizer_class != nullptr && sources.tokenizer_class->kind == TokenizerClass::Kind::llama &&
@@ -178,7 +178,9 @@ std::span<const FolderKey> text_tokenizer_keys() noexcept { return kTextKeys; }
 
 bool has_bert_tokenizer(const ModelFolder& folder, const std::optional<std::string>& tokenizer_class,
                         std::string_view of_family) {
-  const std::string name = class_of(folder, tokenizer_class, of_family);
+  std::optional<JsonValue> config;
+  if (folder.has(kTokenizerConfigFile)) config = folder.json(kTokenizerConfigFile);
+  const std::string name = class_of(config, tokenizer_class, of_family);
   // These say nothing of the tokenizer.
   const bool whole_file = name == "PreTrainedTokenizerFast" || name == "TokenizersBackend";
   if (!whole_file && name != "PreTrainedTokenizer" && find_tokenizer_class(without_fast(name)) == nullptr) return true;

@@ -124,7 +124,7 @@ class Reader {
   [[nodiscard]] std::vector<std::string> read_vocabulary() const {
     const std::string path = folder_.path(kVocabularyFile),
                       text = folder_.text(kVocabularyFile, kLargestVocabularyFile);
-    if (text.starts_with("\xEF\xBB\xBF")) {
+    if (text.starts_with(kByteOrderMark)) {
       throw FileError(path, "begins with a byte order mark, expected none: it would be a part of the first token");
     }
     std::vector<std::string> lines = vocabulary_lines(text, path);

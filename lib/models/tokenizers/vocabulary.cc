@@ -6,11 +6,6 @@
 #include "text/characters.h"
 
 namespace headlight::models {
-namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-}  // namespace
 
 std::optional<std::string> vocabulary_excess(std::size_t tokens, std::uint64_t bytes) {
   const auto has = [](std::uint64_t count, const char* of, std::uint64_t most) {
@@ -29,12 +24,8 @@ std::optional<std::string> vocabulary_excess(std::span<const std::string> tokens
 }
 
 std::string_view without_white_space_at_end(std::string_view token) {
-  for (std::size_t begin = token.size(); begin > 0;) {
-    do --begin;
-    while (begin > 0 && (static_cast<unsigned char>(token[begin]) & 0xC0u) == 0x80u);
-    std::size_t at = begin;
-    if (!text::is_white_space(text::next_code_point(token, at))) return token;
-    token = token.substr(0, begin);
+  for (std::size_t begin = token.size(); begin > 0; token = token.substr(0, begin)) {
+    if (!text::is_white_space(text::previous_code_point(token, begin))) return token;
   }
   return token;
 }

@@ -13,6 +13,7 @@
 
 namespace headlight::models {
 
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 inline constexpr std::uint64_t kLargestVocabularyFile = std::uint64_t{32} << 20;
 // So many tokens it has at most, and ids are below that.
 inline constexpr std::int64_t kMostIds = std::int64_t{1} << 21;
