@@ -55,7 +55,8 @@ TEST(StudyMemory, AQuickStudyKeepsTheBudget) {
 TEST(StudyMemory, ResidentMemoryIsWhatWasForetold) {
   if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   const ScratchFolder folder;
-  const Finished finished = run_program({"study", "memory", "--quick", "--measure", "--budget", "20MiB", "--threads",
+  // 1,000 positions take 9 MiB by the unfused method, which leaves 15 for the program itself.
+  const Finished finished = run_program({"study", "memory", "--quick", "--measure", "--budget", "24MiB", "--threads",
                                          "2", "--json", folder / "memory.json", "--svg", folder / "memory.svg"});
   ASSERT_EQ(finished.code, 0) << finished.error;
   EXPECT_NE(finished.out.find("--quick"), std::string::npos);
@@ -73,9 +74,11 @@ TEST(StudyMemory, ResidentMemoryIsWhatWasForetold) {
       const double told = point.at("bytes").at("all"), peak = point.at("measured").at("peak");
       EXPECT_LE(std::abs(told - peak), std::max(0.05 * peak, 4.0 * (1 << 20))) << point;
     }
-    EXPECT_LE(method.at("longest").at("measured").at("peak").get<double>(), 20 << 20);
     // 1,000 positions were run; 100,000 get the seconds of the longest run times their operations.
     const nlohmann::json &few = method.at("told").at(0), &many = method.at("told").at(1);
+    ASSERT_TRUE(few.contains("measured")) << method;
+    ASSERT_TRUE(method.at("longest").contains("measured")) << method;
+    EXPECT_LE(method.at("longest").at("measured").at("peak").get<double>(), 24 << 20);
     EXPECT_GT(few.at("measured").at("seconds").get<double>(), 0);
     EXPECT_FALSE(few.contains("seconds_extrapolated"));
     EXPECT_FALSE(many.contains("measured"));

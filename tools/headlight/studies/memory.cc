@@ -56,26 +56,29 @@ class Search {
     return run;
   }
 
-  // The longest that was run and did not hold more than the budget: from what the ledger foretells on, by halves of
-  // what is open between a length that fits and one that does not.
-  [[nodiscard]] MemoryPoint longest(const AttentionStep& step, std::int64_t foretold) const {
-    std::int64_t fits = 0, too_long = foretold + foretold / 8 + 2, tried = foretold;
+  // The longest that was run and did not hold more than the budget: one of `lengths`, or what is found from what the
+  // ledger foretells on, by halves of what is open between a length that fits and one that does not.
+  [[nodiscard]] MemoryPoint longest(const AttentionStep& step, std::int64_t foretold,
+                                    const std::vector<MemoryPoint>& lengths) const {
     MemoryPoint best = point_of(engine_, step, 0);
-    for (int runs = 0; runs < search_runs(options_) && tried > fits && tried < too_long; ++runs) {
+    for (const MemoryPoint& point : lengths) {
+      if (point.run && point.run->peak <= options_.budget) best = point;
+    }
+    std::int64_t too_long = foretold + foretold / 8 + 2, tried = foretold;
+    for (int runs = 0; runs < search_runs(options_) && tried > best.length && tried < too_long; ++runs) {
       const std::optional<MemoryRun> run = measure(step, tried);
       const std::int64_t spare = run ? options_.budget - run->peak : -options_.budget / 64;
-      if (spare >= 0) {
+      // What a position more costs here says how many there is room for, or how many were too many. What a run holds
+      // differs by some pages from the next: after one that held too much, more than twice of that is left free.
+      const std::int64_t more = (spare < 0 ? 2 * spare - kMargin : spare) / cost_of_position(step, tried);
+      if (spare < 0) {
+        too_long = tried;
+      } else {
         best = point_of(engine_, step, tried);
         best.run = run;
-        fits = tried;
-      } else {
-        too_long = tried;
+        if (more <= tried / 1000 || run->seconds > kLongRun) break;
       }
-      // What a position more costs here says how many there is room for, or how many were too many. What a run holds
-      // differs by some pages from the next: after one that held too much, twice of that is left free.
-      const std::int64_t more = (spare < 0 ? 2 * spare : spare) / cost_of_position(step, tried);
-      if (fits > 0 && (more <= tried / 1000 || run->seconds > kLongRun)) break;
-      tried = std::clamp(tried + more - (more < 0 ? 1 : 0), fits + 1, too_long - 1);
+      tried = std::max(std::min(tried + more - (more < 0 ? 1 : 0), too_long - 1), best.length + 1);
     }
     return best;
   }
@@ -145,7 +148,7 @@ MemoryStudy run_memory_study(const MemoryStudyOptions& options, const EngineArgu
       if (options.measure && fits) point.run = search.measure(method.step, length);
       method.lengths.push_back(point);
     }
-    if (options.measure) method.longest = search.longest(method.step, method.foretold);
+    if (options.measure) method.longest = search.longest(method.step, method.foretold, method.lengths);
     for (const std::int64_t length : {kShortest, 100 * kShortest}) {
       method.told.push_back(point_of(engine, method.step, length));
       tell_seconds(method, method.told.back());
