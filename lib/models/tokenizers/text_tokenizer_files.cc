@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "headlight/models/errors.h"
+#include "models/tokenizers/class_checks.h"
 #include "models/tokenizers/listed_tokens.h"
 #include "models/tokenizers/tokenizer_classes.h"
 #include "models/tokenizers/tokenizer_files.h"
