@@ -108,6 +108,7 @@ Engine::Engine(const EngineOptions& options) : state_(std::make_unique<runtime::
   state_->features = choose_features(options, cpu, state_->isa);
   state_->numerics = options.numerics;
   state_->follows_memory = cpu.has(runtime::kIntelTiles);
+  state_->reads_two_streams = cpu.is_of_intel;
   state_->threads = choose_threads(options);
   state_->process = getpid();
   if (state_->threads == 1) return;

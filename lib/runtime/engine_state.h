@@ -18,6 +18,8 @@ struct EngineState {
   // Whether the CPU reads far memory fastest in the order of its addresses. (Intel's prefetchers follow so many pages
   // at once, each from line to line; rows of one head among others', a page or more apart, are new pages.)
   bool follows_memory = false;
+  // Whether it reads two streams of far memory faster than one, however they are asked for. (Intel's CPUs.)
+  bool reads_two_streams = false;
   // Workers of a parallel call, the caller's included.
   int threads = 1;
   // Of the process that made the engine; another one is a forked child, which has none of the threads.

@@ -43,6 +43,7 @@ const kernels::AttentionKernels pair_attention_kernels = {
     .value_panel = kValuePanel,
     .wide_rows = kWideRows,
     .wide_columns = kWideVectors * kLanes,
+    .asks_one_by_one = false,
     .sweep_rows = kSweepTiles * kBlockRows,
     .narrow_sweep_rows = kNarrowSweepRows,
     .sweeps_parts = true,

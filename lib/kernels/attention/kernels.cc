@@ -41,6 +41,7 @@ const kernels::AttentionKernels attention_kernels = {
     .value_panel = kValuePanel,
     .wide_rows = kWideRows,
     .wide_columns = kWideVectors * kLanes,
+    .asks_one_by_one = kAsksOneByOne<StoredFloat32>,
     .sweep_rows = kSweepTiles * kBlockRows,
     .narrow_sweep_rows = kNarrowSweepRows,
     .sweeps_parts = true,

@@ -235,6 +235,8 @@ struct AttentionKernels {
   // A sweep over one head keeps the sums of so many rows and columns of values in registers from key to key.
   int wide_rows;
   int wide_columns;
+  // Where such a sweep reads far memory, it asks for it line by line, and gains nothing by a second head.
+  bool asks_one_by_one;
   // Up to so many rows are swept where keys and values lie, and more have them packed; and how many the table of
   // operands that are not floats sweeps, which never sweeps values that end within a vector.
   int sweep_rows;

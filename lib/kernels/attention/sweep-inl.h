@@ -1,6 +1,7 @@
 // A few rows of several heads against one block of keys, all in one sweep over memory.
 #pragma once
 
+#include "kernels/attention/sweep_far-inl.h"
 #include "kernels/attention/sweep_int8-inl.h"
 #include "kernels/attention/sweep_tile-inl.h"
 
@@ -77,18 +78,26 @@ inline constexpr int kSweptRows = kTileVectors == 4 &&
                                       ? kBlockRows
                                       : kScoreRows;
 
+// The tile's rows from row r of a head on.
+template <class Numbers>
+HEADLIGHT_INLINE void place_rows(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t r,
+                                 std::int64_t at, SweepScores<Numbers>& tile) {
+  constexpr int kSquareColumns = SweepScores<Numbers>::kSquareColumns;
+  const kernels::AttentionBlock& block = sweep.block;
+  tile.whole_columns = tile.keys == kLanes ? tile.head_dim / kSquareColumns * kSquareColumns : 0;
+  tile.query.at = block.query.data + head * sweep.query_head_stride + r * block.query.stride;
+  tile.scores = block.scores + (head * block.query.count + r) * block.scores_stride + at;
+  tile.rows = smaller(block.query.count - r, kSweptRows<Numbers>);
+}
+
 // Scores of all rows of a head and the keys that the tile stands at; `at` is the first of these.
 template <class Numbers>
 HEADLIGHT_INLINE void score_rows(const kernels::AttentionSweep& sweep, std::int64_t head, std::int64_t at,
                                  SweepScores<Numbers>& tile) {
   constexpr int kMost = kSweptRows<Numbers>;
-  constexpr int kSquareColumns = SweepScores<Numbers>::kSquareColumns;
   const kernels::AttentionBlock& block = sweep.block;
-  tile.whole_columns = tile.keys == kLanes ? tile.head_dim / kSquareColumns * kSquareColumns : 0;
   for (std::int64_t r = 0; r < block.query.count; r += kMost) {
-    tile.query.at = block.query.data + head * sweep.query_head_stride + r * block.query.stride;
-    tile.scores = block.scores + (head * block.query.count + r) * block.scores_stride + at;
-    tile.rows = smaller(block.query.count - r, kMost);
+    place_rows(sweep, head, r, at, tile);
     if (tile.whole_columns > 0) {
       tile_of<kMost, 1, SweepScores<Numbers>>(tile.rows, 1)(tile);
     } else {
@@ -129,6 +138,8 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
   tile.key_stride = keys.stride;
   tile.head_dim = block.query.head_dim;
   tile.scores_stride = block.scores_stride;
+  const bool one_by_one = asks_one_by_one<Numbers>(sweep, in_one_piece) && block.query.count <= kFarRows &&
+                          block.query.head_dim >= SweepScores<Numbers>::kSquareColumns;
   using Place = typename SweepHalf<Numbers>::Place;
   constexpr std::int64_t kKeys = kSweptKeys<Numbers>;
   for (Place place{range.first / kSweepKeys * kSweepKeys, 0}; place.key < range.last; place = place.next(sweep.heads)) {
@@ -148,6 +159,13 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
             score_keys_together(sweep, place.head, at, tile);
             break;
           }
+        }
+      }
+      if constexpr (kAsksOneByOne<Numbers>) {
+        if (one_by_one && tile.keys == kLanes) {
+          place_rows(sweep, place.head, 0, at, tile);
+          score_far_keys(tile);
+          continue;
         }
       }
       score_rows(sweep, place.head, at, tile);
@@ -208,13 +226,17 @@ void sweep_values(const kernels::AttentionSweep& sweep, const BlockRange& range,
   const bool many_keys = row_floats <= kLongRow || values.in_one_piece(block.keys.value_dim);
   const std::int64_t of_more_sums = many_keys ? kValueKeys : kSweepKeys;
   const std::int64_t at_once = sums_in_registers && !sweep.follows_memory ? block.keys.count : of_more_sums;
+  const bool one_by_one =
+      sums_in_registers && asks_one_by_one<Numbers>(sweep, values.in_one_piece(block.keys.value_dim));
   for (std::int64_t j = first; j < range.last; j += at_once) {
     const std::int64_t last = smaller(j + at_once, range.last);
     for (std::int64_t head = 0; head < sweep.heads; ++head) {
+      const auto* next = one_by_one                ? values.at(j, head) + kFarValues
+                         : head + 1 == sweep.heads ? values.at(last, 0)
+                                                   : values.at(j, head + 1);
       sweep_values_of_keys<Numbers>(block, block.scores + head * block.query.count * block.scores_stride,
                                     values.at(0, head), block.keys.value.scales + head * sweep.value_scale_head_stride,
-                                    j, last, value_sums_of(sweep, head),
-                                    head + 1 == sweep.heads ? values.at(last, 0) : values.at(j, head + 1));
+                                    j, last, value_sums_of(sweep, head), next);
     }
   }
   for (std::int64_t head = 0; head < sweep.heads; ++head) {

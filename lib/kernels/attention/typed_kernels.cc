@@ -94,6 +94,7 @@ const kernels::TypedAttentionKernels typed_attention_kernels = {
                   .value_panel = kValuePanel,
                   .wide_rows = kWideRows,
                   .wide_columns = kWideVectors * kLanes,
+                  .asks_one_by_one = false,
                   .sweep_rows = kNarrowSweepRows,
                   .narrow_sweep_rows = kNarrowSweepRows,
                   .sweeps_parts = false,

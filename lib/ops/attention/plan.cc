@@ -32,7 +32,8 @@ constexpr std::int64_t kInPlaceTiles = 2;
 // Of all heads of one sweep: their scores of a key block take 128 KiB at most.
 constexpr std::int64_t kSweepRows = 64;
 
-// Heads that lie apart are swept two at a time: as two streams memory is read faster than as one, and than as four.
+// Heads that lie apart are swept two at a time: as two streams memory is read faster than as one, and than as four, but
+// for AMD's CPUs where keys are asked for line by line (kernels/attention/sweep_far-inl.h).
 // Asking for the values of one head while its keys are read, and the other way round, gives as much with one head, but
 // costs where keys and values come from the third-level cache. There a head by itself is better if the sums of its
 // values stay in registers. Up to so many keys it is the number of calls that counts.
@@ -69,7 +70,8 @@ std::int64_t sweep_heads(const kernels::AttentionKernels& kernels, const Attenti
     const bool stay_in_registers = plan.rows <= kernels.wide_rows && sizes.value_dim <= kernels.wide_columns;
     const bool from_near =
         !plan.from_far_memory && reads_memory(sizes, std::min(sizes.key_length, plan.key_block), kStreams);
-    most = std::min(most, stay_in_registers && from_near ? 1 : kStreams);
+    const bool one_stream = plan.from_far_memory && kernels.asks_one_by_one && !traits.reads_two_streams;
+    most = std::min(most, stay_in_registers && (from_near || one_stream) ? 1 : kStreams);
   }
   // One block of keys cannot be split, nor can keys that come block by block: the heads must give every worker some
   // units.

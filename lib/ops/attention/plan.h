@@ -46,8 +46,9 @@ struct AttentionTraits {
   bool values_aligned = false;
   // Each head of keys and values lies by itself; else side by side at each position ([L, H, D] memory).
   bool heads_apart = false;
-  // EngineState::follows_memory
+  // Those of EngineState.
   bool follows_memory = false;
+  bool reads_two_streams = false;
   // Keys come block by block: neither can all be packed first, nor workers be given blocks of their own.
   bool by_block = false;
   // Several sequences follow one another, from any key on.

@@ -193,6 +193,7 @@ void attend(Engine& engine, std::string_view name, const AttentionOperands& oper
   traits.copies_queries = traits.copies_queries || query.type != NumberType::float32;
   set_layout(kernels, key, value, traits);
   traits.follows_memory = engine.state().follows_memory;
+  traits.reads_two_streams = engine.state().reads_two_streams;
   AttentionCall call{.query = query,
                      .keys = {key, value, key_scales, value_scales},
                      .out = out,

@@ -39,7 +39,8 @@ std::size_t largest_of(const Engine& engine, const kernels::AttentionKernels& ke
                          .with_sinks = true,
                          .with_scores = true,
                          .with_dropout = true,
-                         .values_aligned = false};
+                         .values_aligned = false,
+                         .reads_two_streams = true};
   std::size_t bytes = 0;
   kernels::AttentionKernels narrow = kernels;
   narrow.sweep_rows = kernels.narrow_sweep_rows;

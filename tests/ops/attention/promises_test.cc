@@ -203,37 +203,51 @@ struct ByHead {
   View<float, 4> view;
 };
 
-// More heads than one sweep over memory takes, side by side and apart, beside a prefill that packs its keys.
+// A few rows beside a prefill that packs its keys, their heads side by side and apart.
+void expect_same_bits_however_heads_lie(const AttentionCase& c, Engine& one_thread, Engine& two_threads) {
+  SCOPED_TRACE(c.line());
+  const AttentionInputs inputs(c);
+  const ByHead key(inputs.key.view());
+  const ByHead value(inputs.value.view());
+  const Tensor<float, 4> prefill = run(two_threads, inputs);
+  for (const std::int64_t rows : {1, 2, 7}) {
+    const std::int64_t first = c.query_length - rows;
+    const View<const float, 4> query = part(inputs.query.view(), 1, first, rows);
+    const View<const float, 4> expected = part(prefill.view(), 1, first, rows);
+    for (Engine* engine : {&one_thread, &two_threads}) {
+      const Tensor<float, 4> side_by_side = run(*engine, query, inputs.key, inputs.value, inputs.options);
+      EXPECT_TRUE(test::same_bits(side_by_side.view(), expected)) << rows << " rows";
+      const Tensor<float, 4> apart = run(*engine, query, key.view, value.view, inputs.options);
+      EXPECT_TRUE(test::same_bits(apart.view(), expected)) << rows << " rows, heads apart";
+    }
+  }
+}
+
+// More heads than one sweep over memory takes.
 TEST_P(AttentionPromises, AFewQueriesHaveTheSameBitsHoweverHeadsLie) {
+  Engine one_thread(options(1)), two_threads(options(2));
   for (const std::int64_t group : {1, 3}) {
     for (const std::int64_t dim : {20, 144}) {
       AttentionCase c = square(1, test::count<std::int64_t>(600, 300), 37 * group, 37, dim);
       c.query_length = 30;
       c.causal = Causal::bottom_right;
-      SCOPED_TRACE(c.line());
-      const AttentionInputs inputs(c);
-      const ByHead key(inputs.key.view());
-      const ByHead value(inputs.value.view());
-      Engine one_thread(options(1));
-      Engine two_threads(options(2));
-      const Tensor<float, 4> prefill = run(two_threads, inputs);
-      for (const std::int64_t rows : {1, 2, 7}) {
-        const std::int64_t first = c.query_length - rows;
-        const View<const float, 4> query = part(inputs.query.view(), 1, first, rows);
-        const View<const float, 4> expected = part(prefill.view(), 1, first, rows);
-        for (Engine* engine : {&one_thread, &two_threads}) {
-          const Tensor<float, 4> side_by_side = run(*engine, query, inputs.key, inputs.value, inputs.options);
-          EXPECT_TRUE(test::same_bits(side_by_side.view(), expected)) << rows << " rows";
-          const Tensor<float, 4> apart = run(*engine, query, key.view, value.view, inputs.options);
-          EXPECT_TRUE(test::same_bits(apart.view(), expected)) << rows << " rows, heads apart";
-        }
-      }
+      expect_same_bits_however_heads_lie(c, one_thread, two_threads);
     }
   }
 }
 
-// A few dozen keys have a kernel of their own, which knows no masks: one that hides nothing takes the
-// other way. Lengths, large scores, rows that see nothing, shared keys.
+// More keys than caches are taken to hold (16 MiB), which are asked for long before they are read.
+TEST_P(AttentionPromises, AFewQueriesHaveTheSameBitsWhereKeysComeFromFar) {
+  Engine one_thread(options(1)), two_threads(options(2));
+  for (const std::int64_t dim : {24, 72, 128}) {
+    AttentionCase c = square(1, 0, 3, 3, dim);
+    c.key_length = (std::int64_t{17} << 20) / (2 * 4 * c.key_value_heads * dim) + 5;
+    c.query_length = 10;
+    c.causal = Causal::bottom_right;
+    expect_same_bits_however_heads_lie(c, one_thread, two_threads);
+  }
+}
+
 // Distances that a float does not hold are rounded alike, however many rows and keys are walked through together.
 TEST_P(AttentionPromises, SlopesOfRowsFarFromTheirKeysHaveTheSameBits) {
   Engine engine(options(1));
@@ -256,6 +270,8 @@ TEST_P(AttentionPromises, SlopesOfRowsFarFromTheirKeysHaveTheSameBits) {
   }
 }
 
+// A few dozen keys have a kernel of their own, which knows no masks: one that hides nothing takes the
+// other way. Lengths, large scores, rows that see nothing, shared keys.
 TEST_P(AttentionPromises, SameBitsForShortSequencesByEitherWay) {
   test::Random random(5);
   Engine engine(options(2));
