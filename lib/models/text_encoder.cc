@@ -84,7 +84,7 @@ void embed_rows(Engine& engine, const TextNetwork& network, Workspace& workspace
 }  // namespace
 
 TextEncoder::TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network)
-    : TextEncoder(options, make_text_tokenizer(std::move(tokenizer)), make_text_network(std::move(network))) {}
+    : TextEncoder(options, make_text_tokenizer(std::move(tokenizer)), make_text_network(std::move(network)), nullptr) {}
 
 TextEncoder::TextEncoder(TextEncoder&&) noexcept = default;
 TextEncoder& TextEncoder::operator=(TextEncoder&&) noexcept = default;

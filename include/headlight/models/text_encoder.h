@@ -128,7 +128,7 @@ class HEADLIGHT_API TextEncoder {
   TextEncoder(const ModelOptions& options, Tokenizer tokenizer, headlight::Encoder network);
   // Internal: of any kind; options.encoder has the sizes of a network that is not BERT's.
   TextEncoder(const ModelOptions& options, std::unique_ptr<TextTokenizer> tokenizer,
-              std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head = nullptr);
+              std::unique_ptr<TextNetwork> network, std::unique_ptr<ScoreHead> head);
   TextEncoder(TextEncoder&&) noexcept;
   TextEncoder& operator=(TextEncoder&&) noexcept;
   ~TextEncoder();
