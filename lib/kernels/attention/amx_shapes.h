@@ -38,7 +38,6 @@ inline constexpr int kSweptTileFloats = 2 * 4 * 256;
   of.value_panel = 16;  // one of columns
   of.wide_rows = 0;
   of.wide_columns = 0;
-  of.asks_one_by_one = false;
   of.sweep_rows = 16;
   of.narrow_sweep_rows = 16;
   of.sweeps_parts = true;

@@ -138,8 +138,8 @@ void sweep_scores(const kernels::AttentionSweep& sweep, const BlockRange& range)
   tile.key_stride = keys.stride;
   tile.head_dim = block.query.head_dim;
   tile.scores_stride = block.scores_stride;
-  const bool one_by_one = asks_one_by_one<Numbers>(sweep, in_one_piece) && block.query.count <= kFarRows &&
-                          block.query.head_dim >= SweepScores<Numbers>::kSquareColumns;
+  const bool one_by_one =
+      asks_one_by_one<Numbers>(sweep, in_one_piece) && block.query.head_dim >= SweepScores<Numbers>::kSquareColumns;
   using Place = typename SweepHalf<Numbers>::Place;
   constexpr std::int64_t kKeys = kSweptKeys<Numbers>;
   for (Place place{range.first / kSweepKeys * kSweepKeys, 0}; place.key < range.last; place = place.next(sweep.heads)) {

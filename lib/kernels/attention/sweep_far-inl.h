@@ -7,15 +7,14 @@
 
 namespace headlight::HEADLIGHT_TARGET {
 
-inline constexpr std::int64_t kFarRows = 2;
-
 // float32 with AVX-512. AVX2 and narrower numbers, whose keys cost more instructions a byte, gained nothing
 // (docs/history/decoding.md).
 template <class Numbers>
 inline constexpr bool kAsksOneByOne = kLanes >= 16 && sizeof(typename Numbers::Storage) == sizeof(float);
 template <class Numbers>
 bool asks_one_by_one(const kernels::AttentionSweep& sweep, bool in_one_piece) {
-  return kAsksOneByOne<Numbers> && sweep.from_far_memory && in_one_piece && sweep.heads == 1;
+  return kAsksOneByOne<Numbers> && sweep.from_far_memory && in_one_piece && sweep.heads == 1 &&
+         sweep.block.query.count <= kWideRows;
 }
 
 // Floats from a row of values that is read to the one that is asked for meanwhile, where keys are asked for so.
@@ -69,7 +68,7 @@ void score_far_keys(const SweepScores<Numbers>& tile) noexcept {
 // Of the rows that the tile stands at. As many whole keys as a vector has lanes, and columns for a square.
 template <class Numbers>
 HEADLIGHT_INLINE void score_far_keys(const SweepScores<Numbers>& tile) {
-  tile.rows == 1 ? score_far_keys<Numbers, 1>(tile) : score_far_keys<Numbers, kFarRows>(tile);
+  tile.rows == 1 ? score_far_keys<Numbers, 1>(tile) : score_far_keys<Numbers, kWideRows>(tile);
 }
 
 }  // namespace headlight::HEADLIGHT_TARGET
