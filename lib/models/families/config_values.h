@@ -33,6 +33,8 @@ inline constexpr std::int64_t kLargestSize = INT32_MAX;
 // Blocks of a network, and numbers of a head: what is kept of each before any weight is looked for stays small.
 inline constexpr std::int64_t kMostBlocks = 1024;
 inline constexpr std::int64_t kWidestHead = 8192;
+// The largest factor, base or bound.
+inline constexpr double kLargestNumber = 1e12;
 
 // Throw FileError naming the key where it is missing and nothing stands in for it, of another type, or not between
 // least and most.

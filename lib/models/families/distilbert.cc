@@ -7,7 +7,7 @@ namespace {
 
 using files::JsonValue;
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kDistilBertNames[] = {
     {"embeddings.word", "embeddings.word_embeddings"},
     {"embeddings.position", "embeddings.position_embeddings"},
     {"embeddings.norm", "embeddings.LayerNorm"},
@@ -20,12 +20,12 @@ constexpr TensorName kNames[] = {
     {"blocks.N.feed_forward.down", "transformer.layer.N.ffn.lin2"},
     {"blocks.N.feed_forward.sum", "transformer.layer.N.output_layer_norm"},
 };
-constexpr std::string_view kPrefixes[] = {"", "distilbert."};
-constexpr std::string_view kOwn[] = {"embeddings.", "transformer."};
-constexpr std::string_view kComputed[] = {"position_ids"};
+constexpr std::string_view kDistilBertPrefixes[] = {"", "distilbert."};
+constexpr std::string_view kDistilBertOwn[] = {"embeddings.", "transformer."};
+constexpr std::string_view kDistilBertComputed[] = {"position_ids"};
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kDistilBertKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "max_position_embeddings", Treatment::read, "", "also the longest text"},
     {"config.json", "dim", Treatment::read, "", "or `hidden_size`"},
@@ -44,12 +44,12 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {
+constexpr HeadLayer kDistilBertHead[] = {
     {"pre_classifier", VectorLayer::Kind::dense, VectorLayer::Function::relu},
     {"classifier"},
 };
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_distilbert(const JsonValue& config) {
   PostNormSizes sizes;
   sizes.width = size(config, spelling(config, "dim", "hidden_size"), 1);
   sizes.blocks = size(config, spelling(config, "n_layers", "num_hidden_layers"), 0, std::nullopt, kMostBlocks);
@@ -65,7 +65,8 @@ FamilyConfig read(const JsonValue& config) {
 
 }  // namespace
 
-constinit const Family kDistilBert{
-    "distilbert", &read, kNames, kPrefixes, kOwn, kComputed, kKeys, "DistilBertTokenizer", {.layers = kHead}};
+constinit const Family kDistilBert{"distilbert",        &read_distilbert,      kDistilBertNames,
+                                   kDistilBertPrefixes, kDistilBertOwn,        kDistilBertComputed,
+                                   kDistilBertKeys,     "DistilBertTokenizer", {.layers = kDistilBertHead}};
 
 }  // namespace headlight::models

@@ -9,7 +9,7 @@ namespace {
 using files::JsonValue;
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kEuroBertKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -38,9 +38,10 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {{.file = "dense", .function = VectorLayer::Function::gelu}, {.file = "classifier"}};
+constexpr HeadLayer kEuroBertHead[] = {{.file = "dense", .function = VectorLayer::Function::gelu},
+                                       {.file = "classifier"}};
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_eurobert(const JsonValue& config) {
   FamilyConfig read{.network = llama_like(config, "hidden_act", 1e-5),
                     .longest = size(config, "max_position_embeddings", 2, 8192)};
   const std::int64_t head_dim = head_sizes(config, read.network.width).head_dim;
@@ -57,13 +58,13 @@ FamilyConfig read(const JsonValue& config) {
 
 constinit const Family kEuroBert{
     "eurobert",
-    &read,
+    &read_eurobert,
     kLlamaNames,
     kLlamaPrefixes,
     kLlamaOwn,
     kLlamaComputed,
-    kKeys,
+    kEuroBertKeys,
     "PreTrainedTokenizerFast",
-    {.pooling_key = "classifier_pooling", .layers = kHead, .late = true, .older_pooling_key = "clf_pooling"}};
+    {.pooling_key = "classifier_pooling", .layers = kEuroBertHead, .late = true, .older_pooling_key = "clf_pooling"}};
 
 }  // namespace headlight::models

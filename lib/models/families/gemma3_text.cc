@@ -9,7 +9,7 @@ namespace {
 
 using files::JsonValue;
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kGemma3TextNames[] = {
     {"embeddings.word", "embed_tokens"},
     {"blocks.N.attention.before", "layers.N.input_layernorm"},
     {"blocks.N.attention.query", "layers.N.self_attn.q_proj"},
@@ -26,12 +26,12 @@ constexpr TensorName kNames[] = {
     {"blocks.N.feed_forward.after", "layers.N.post_feedforward_layernorm"},
     {"norm", "norm"},
 };
-constexpr std::string_view kPrefixes[] = {"", "model."};
-constexpr std::string_view kOwn[] = {"embed_tokens.", "layers.", "norm."};
-constexpr std::string_view kComputed[] = {"inv_freq"};
+constexpr std::string_view kGemma3TextPrefixes[] = {"", "model."};
+constexpr std::string_view kGemma3TextOwn[] = {"embed_tokens.", "layers.", "norm."};
+constexpr std::string_view kGemma3TextComputed[] = {"inv_freq"};
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kGemma3TextKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -62,9 +62,9 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {{.file = "score", .bias = false}};
+constexpr HeadLayer kGemma3TextHead[] = {{.file = "score", .bias = false}};
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_gemma3_text(const JsonValue& config) {
   FamilyConfig read{.network = llama_like(config, "hidden_activation", 1e-6, true),
                     .longest = size(config, "max_position_embeddings", 2, 131072)};
   NetworkSpec& network = read.network;
@@ -101,13 +101,13 @@ FamilyConfig read(const JsonValue& config) {
 }  // namespace
 
 constinit const Family kGemma3Text{"gemma3_text",
-                                   &read,
-                                   kNames,
-                                   kPrefixes,
-                                   kOwn,
-                                   kComputed,
-                                   kKeys,
+                                   &read_gemma3_text,
+                                   kGemma3TextNames,
+                                   kGemma3TextPrefixes,
+                                   kGemma3TextOwn,
+                                   kGemma3TextComputed,
+                                   kGemma3TextKeys,
                                    "GemmaTokenizer",
-                                   {.pooling = PoolingMode::last_token, .layers = kHead, .padding = 0}};
+                                   {.pooling = PoolingMode::last_token, .layers = kGemma3TextHead, .padding = 0}};
 
 }  // namespace headlight::models

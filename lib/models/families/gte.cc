@@ -11,7 +11,7 @@ namespace {
 
 using files::JsonValue;
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kGteNames[] = {
     {"embeddings.word", "embeddings.word_embeddings"},
     {"embeddings.token_type", "embeddings.token_type_embeddings"},
     {"embeddings.norm", "embeddings.LayerNorm"},
@@ -34,12 +34,12 @@ constexpr TensorName kNames[] = {
     {"blocks.N.feed_forward.sum", "encoder.layer.N.mlp_ln"},
     {"blocks.N.feed_forward.sum", "layers.N.post_mlp_layernorm"},
 };
-constexpr std::string_view kPrefixes[] = {"", "new.", "gte."};
-constexpr std::string_view kOwn[] = {"embeddings.", "encoder.", "layers."};
-constexpr std::string_view kComputed[] = {"position_ids", "token_type_ids", "inv_freq"};
+constexpr std::string_view kGtePrefixes[] = {"", "new.", "gte."};
+constexpr std::string_view kGteOwn[] = {"embeddings.", "encoder.", "layers."};
+constexpr std::string_view kGteComputed[] = {"position_ids", "token_type_ids", "inv_freq"};
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kGteKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -105,9 +105,9 @@ FamilyConfig read_gte(const JsonValue& config) { return read_with(config, 160000
 
 }  // namespace
 
-constinit const Family kNew{"new",    &read_new, kNames, kPrefixes, kOwn, kComputed, kKeys, "PreTrainedTokenizerFast",
-                            kBertHead};
-constinit const Family kGte{"gte",    &read_gte, kNames, kPrefixes, kOwn, kComputed, kKeys, "XLMRobertaTokenizer",
-                            kBertHead};
+constinit const Family kNew{
+    "new", &read_new, kGteNames, kGtePrefixes, kGteOwn, kGteComputed, kGteKeys, "PreTrainedTokenizerFast", kBertHead};
+constinit const Family kGte{
+    "gte", &read_gte, kGteNames, kGtePrefixes, kGteOwn, kGteComputed, kGteKeys, "XLMRobertaTokenizer", kBertHead};
 
 }  // namespace headlight::models

@@ -10,7 +10,7 @@ namespace {
 using files::JsonValue;
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kLlamaKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -33,9 +33,9 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {{.file = "score", .bias = false}};
+constexpr HeadLayer kLlamaHead[] = {{.file = "score", .bias = false}};
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_llama(const JsonValue& config) {
   FamilyConfig read{.network = llama_like(config, "hidden_act", 1e-6),
                     .longest = size(config, "max_position_embeddings", 2, 2048)};
   const std::int64_t head_dim = head_sizes(config, read.network.width).head_dim;
@@ -53,13 +53,13 @@ FamilyConfig read(const JsonValue& config) {
 }  // namespace
 
 constinit const Family kLlama{"llama",
-                              &read,
+                              &read_llama,
                               kLlamaNames,
                               kLlamaPrefixes,
                               kLlamaOwn,
                               kLlamaComputed,
-                              kKeys,
+                              kLlamaKeys,
                               "PreTrainedTokenizerFast",
-                              {.pooling = PoolingMode::last_token, .layers = kHead}};
+                              {.pooling = PoolingMode::last_token, .layers = kLlamaHead}};
 
 }  // namespace headlight::models

@@ -9,7 +9,7 @@ namespace {
 
 using files::JsonValue;
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kModernBertNames[] = {
     {"embeddings.word", "embeddings.tok_embeddings"},        {"embeddings.norm", "embeddings.norm"},
     {"blocks.N.attention.before", "layers.N.attn_norm"},     {"blocks.N.attention.query", "layers.N.attn.Wqkv", 0, 3},
     {"blocks.N.attention.key", "layers.N.attn.Wqkv", 1, 3},  {"blocks.N.attention.value", "layers.N.attn.Wqkv", 2, 3},
@@ -17,12 +17,12 @@ constexpr TensorName kNames[] = {
     {"blocks.N.feed_forward.gate", "layers.N.mlp.Wi", 0, 2}, {"blocks.N.feed_forward.up", "layers.N.mlp.Wi", 1, 2},
     {"blocks.N.feed_forward.down", "layers.N.mlp.Wo"},       {"norm", "final_norm"},
 };
-constexpr std::string_view kPrefixes[] = {"", "model."};
-constexpr std::string_view kOwn[] = {"embeddings.", "layers.", "final_norm."};
-constexpr std::string_view kComputed[] = {"inv_freq"};
+constexpr std::string_view kModernBertPrefixes[] = {"", "model."};
+constexpr std::string_view kModernBertOwn[] = {"embeddings.", "layers.", "final_norm."};
+constexpr std::string_view kModernBertComputed[] = {"inv_freq"};
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kModernBertKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -64,13 +64,13 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {
+constexpr HeadLayer kModernBertHead[] = {
     {.file = "head.dense", .activation_key = "classifier_activation", .bias_key = "classifier_bias"},
     {.file = "head.norm", .kind = VectorLayer::Kind::layer_norm, .bias_key = "norm_bias"},
     {.file = "classifier"},
 };
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_modernbert(const JsonValue& config) {
   FamilyConfig read;
   read.longest = size(config, "max_position_embeddings", 2, 8192);
   NetworkSpec& network = read.network;
@@ -115,14 +115,14 @@ FamilyConfig read(const JsonValue& config) {
 }  // namespace
 
 constinit const Family kModernBert{"modernbert",
-                                   &read,
-                                   kNames,
-                                   kPrefixes,
-                                   kOwn,
-                                   kComputed,
-                                   kKeys,
+                                   &read_modernbert,
+                                   kModernBertNames,
+                                   kModernBertPrefixes,
+                                   kModernBertOwn,
+                                   kModernBertComputed,
+                                   kModernBertKeys,
                                    "PreTrainedTokenizerFast",
-                                   {.pooling_key = "classifier_pooling", .layers = kHead},
+                                   {.pooling_key = "classifier_pooling", .layers = kModernBertHead},
                                    true};
 
 }  // namespace headlight::models

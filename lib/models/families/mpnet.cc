@@ -6,7 +6,7 @@ namespace {
 
 using files::JsonValue;
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kMpnetNames[] = {
     {"embeddings.word", "embeddings.word_embeddings"},
     {"embeddings.position", "embeddings.position_embeddings"},
     {"embeddings.norm", "embeddings.LayerNorm"},
@@ -20,12 +20,12 @@ constexpr TensorName kNames[] = {
     {"blocks.N.feed_forward.down", "encoder.layer.N.output.dense"},
     {"blocks.N.feed_forward.sum", "encoder.layer.N.output.LayerNorm"},
 };
-constexpr std::string_view kPrefixes[] = {"", "mpnet."};
-constexpr std::string_view kOwn[] = {"embeddings.", "encoder."};
-constexpr std::string_view kComputed[] = {"position_ids"};
+constexpr std::string_view kMpnetPrefixes[] = {"", "mpnet."};
+constexpr std::string_view kMpnetOwn[] = {"embeddings.", "encoder."};
+constexpr std::string_view kMpnetComputed[] = {"position_ids"};
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kMpnetKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -40,12 +40,12 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {
+constexpr HeadLayer kMpnetHead[] = {
     {"classifier.dense", VectorLayer::Kind::dense, VectorLayer::Function::tanh},
     {"classifier.out_proj"},
 };
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_mpnet(const JsonValue& config) {
   constexpr std::int64_t kPadding = 1;
   FamilyConfig read{.network = post_norm(post_norm_sizes(config))};
   EmbeddingSpec& embedding = read.network.embedding;
@@ -59,7 +59,7 @@ FamilyConfig read(const JsonValue& config) {
 
 }  // namespace
 
-constinit const Family kMpnet{"mpnet",   &read, kNames,           kPrefixes,        kOwn,
-                              kComputed, kKeys, "MPNetTokenizer", {.layers = kHead}};
+constinit const Family kMpnet{"mpnet",        &read_mpnet, kMpnetNames,      kMpnetPrefixes,        kMpnetOwn,
+                              kMpnetComputed, kMpnetKeys,  "MPNetTokenizer", {.layers = kMpnetHead}};
 
 }  // namespace headlight::models

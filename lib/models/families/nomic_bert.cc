@@ -12,7 +12,7 @@ namespace {
 
 using files::JsonValue;
 
-constexpr TensorName kNames[] = {
+constexpr TensorName kNomicBertNames[] = {
     {"embeddings.word", "embeddings.word_embeddings"},
     {"embeddings.token_type", "embeddings.token_type_embeddings"},
     {"embeddings.norm", "emb_ln"},
@@ -36,12 +36,12 @@ constexpr TensorName kNames[] = {
     {"blocks.N.feed_forward.sum", "encoder.layers.N.norm2"},
     {"blocks.N.feed_forward.sum", "layers.N.post_mlp_layernorm"},
 };
-constexpr std::string_view kPrefixes[] = {"", "bert.", "nomic_bert."};
-constexpr std::string_view kOwn[] = {"embeddings.", "emb_ln.", "encoder.", "layers."};
-constexpr std::string_view kComputed[] = {"position_ids", "token_type_ids", "inv_freq"};
+constexpr std::string_view kNomicBertPrefixes[] = {"", "bert.", "nomic_bert."};
+constexpr std::string_view kNomicBertOwn[] = {"embeddings.", "emb_ln.", "encoder.", "layers."};
+constexpr std::string_view kNomicBertComputed[] = {"position_ids", "token_type_ids", "inv_freq"};
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kNomicBertKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "n_embd", Treatment::read, "", "or `hidden_size`"},
     {"config.json", "hidden_size", Treatment::read, "", ""},
@@ -128,7 +128,7 @@ Activation gate_of(const JsonValue& config) {
   config.fail("activation_function", "is " + in_quotes(*name) + ", expected swiglu or geglu");
 }
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_nomic_bert(const JsonValue& config) {
   check_keys_are_of_one_kind(config);
   PostNormSizes sizes;
   sizes.width = size(config, spelling(config, "n_embd", "hidden_size"), 1);
@@ -157,7 +157,8 @@ FamilyConfig read(const JsonValue& config) {
 
 }  // namespace
 
-constinit const Family kNomicBert{"nomic_bert", &read, kNames,          kPrefixes, kOwn,
-                                  kComputed,    kKeys, "BertTokenizer", kBertHead};
+constinit const Family kNomicBert{"nomic_bert",       &read_nomic_bert, kNomicBertNames,
+                                  kNomicBertPrefixes, kNomicBertOwn,    kNomicBertComputed,
+                                  kNomicBertKeys,     "BertTokenizer",  kBertHead};
 
 }  // namespace headlight::models

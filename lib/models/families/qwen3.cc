@@ -10,7 +10,7 @@ namespace {
 using files::JsonValue;
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kQwen3Keys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -35,9 +35,9 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {{.file = "score", .bias = false}};
+constexpr HeadLayer kQwen3Head[] = {{.file = "score", .bias = false}};
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_qwen3(const JsonValue& config) {
   FamilyConfig read{.network = llama_like(config, "hidden_act", 1e-6),
                     .longest = size(config, "max_position_embeddings", 2, 32768)};
   NetworkSpec& network = read.network;
@@ -68,14 +68,9 @@ FamilyConfig read(const JsonValue& config) {
 
 }  // namespace
 
-constinit const Family kQwen3{"qwen3",
-                              &read,
-                              kLlamaNames,
-                              kLlamaPrefixes,
-                              kLlamaOwn,
-                              kLlamaComputed,
-                              kKeys,
-                              "Qwen2Tokenizer",
-                              {.pooling = PoolingMode::last_token, .layers = kHead}};
+constinit const Family kQwen3{
+    "qwen3",        &read_qwen3,      kLlamaNames,
+    kLlamaPrefixes, kLlamaOwn,        kLlamaComputed,
+    kQwen3Keys,     "Qwen2Tokenizer", {.pooling = PoolingMode::last_token, .layers = kQwen3Head}};
 
 }  // namespace headlight::models

@@ -9,12 +9,12 @@ namespace {
 
 using files::JsonValue;
 
-constexpr std::string_view kPrefixes[] = {"", "roberta."};
-constexpr std::string_view kOwn[] = {"embeddings.", "encoder."};
-constexpr std::string_view kComputed[] = {"position_ids", "token_type_ids"};
+constexpr std::string_view kRobertaPrefixes[] = {"", "roberta."};
+constexpr std::string_view kRobertaOwn[] = {"embeddings.", "encoder."};
+constexpr std::string_view kRobertaComputed[] = {"position_ids", "token_type_ids"};
 
 // clang-format off
-constexpr FolderKey kKeys[] = {
+constexpr FolderKey kRobertaKeys[] = {
     {"config.json", "vocab_size", Treatment::read, "", ""},
     {"config.json", "hidden_size", Treatment::read, "", ""},
     {"config.json", "num_hidden_layers", Treatment::read, "", ""},
@@ -29,12 +29,12 @@ constexpr FolderKey kKeys[] = {
 };
 // clang-format on
 
-constexpr HeadLayer kHead[] = {
+constexpr HeadLayer kRobertaHead[] = {
     {"classifier.dense", VectorLayer::Kind::dense, VectorLayer::Function::tanh},
     {"classifier.out_proj"},
 };
 
-FamilyConfig read(const JsonValue& config) {
+FamilyConfig read_roberta(const JsonValue& config) {
   FamilyConfig read{.network = post_norm(post_norm_sizes(config))};
   EmbeddingSpec& embedding = read.network.embedding;
   embedding.vocabulary = size(config, "vocab_size", 1);
@@ -51,7 +51,8 @@ FamilyConfig read(const JsonValue& config) {
 }
 
 constexpr Family family(std::string_view model_type, std::string_view tokenizer_class) {
-  return {model_type, &read, kBertNames, kPrefixes, kOwn, kComputed, kKeys, tokenizer_class, {.layers = kHead}};
+  return {model_type,       &read_roberta, kBertNames,      kRobertaPrefixes,        kRobertaOwn,
+          kRobertaComputed, kRobertaKeys,  tokenizer_class, {.layers = kRobertaHead}};
 }
 
 }  // namespace

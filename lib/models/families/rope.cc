@@ -35,7 +35,6 @@ constexpr std::array<Kind, 7> kKinds{{
     {"proportional", RotaryScalingKind::proportional, "factor"},
 }};
 
-constexpr double kMost = 1e12;
 constexpr double kLeastBase = 2;
 
 // The parameters of a layer's type, if there are some.
@@ -78,7 +77,7 @@ void check_keys(const JsonValue& parameters, const Kind& kind) {
 
 double needed(const JsonValue& parameters, std::string_view key, double least) {
   if (!parameters.number(key)) parameters.fail(key, "is missing");
-  return number(parameters, key, 0, least, kMost);
+  return number(parameters, key, 0, least, kLargestNumber);
 }
 
 std::vector<double> factors(const JsonValue& parameters, std::string_view key, std::int64_t count) {
@@ -91,7 +90,8 @@ std::vector<double> factors(const JsonValue& parameters, std::string_view key, s
   if (!list) return numbers;
   for (const JsonValue& value : list->elements()) {
     const double factor = value.as_number().value_or(0);
-    if (!(factor > 0 && factor <= kMost)) value.fail("is " + value.described() + ", expected a positive number");
+    if (!(factor > 0 && factor <= kLargestNumber))
+      value.fail("is " + value.described() + ", expected a positive number");
     numbers.push_back(factor);
   }
   return numbers;
@@ -101,13 +101,14 @@ std::vector<double> factors(const JsonValue& parameters, std::string_view key, s
 double magnitude(double scale, double factor) { return scale <= 1 ? 1.0 : 0.1 * factor * std::log(scale) + 1.0; }
 
 void read_yarn(const JsonValue& parameters, RotaryScaling& into) {
-  into.fast_turns = number(parameters, "beta_fast", 32, 1e-6, kMost);
-  into.slow_turns = number(parameters, "beta_slow", 1, 1e-6, kMost);
+  into.fast_turns = number(parameters, "beta_fast", 32, 1e-6, kLargestNumber);
+  into.slow_turns = number(parameters, "beta_slow", 1, 1e-6, kLargestNumber);
   into.whole_pairs = flag(parameters, "truncate", true);
-  const double one = number(parameters, "mscale", 0, 0, kMost), all = number(parameters, "mscale_all_dim", 0, 0, kMost);
+  const double one = number(parameters, "mscale", 0, 0, kLargestNumber),
+               all = number(parameters, "mscale_all_dim", 0, 0, kLargestNumber);
   const double otherwise =
       one != 0 && all != 0 ? magnitude(into.factor, one) / magnitude(into.factor, all) : magnitude(into.factor, 1);
-  into.attention_factor = number(parameters, "attention_factor", otherwise, 1e-6, kMost);
+  into.attention_factor = number(parameters, "attention_factor", otherwise, 1e-6, kLargestNumber);
 }
 
 void read_longrope(const JsonValue& parameters, std::int64_t dims, RotaryScaling& into) {
@@ -115,7 +116,7 @@ void read_longrope(const JsonValue& parameters, std::int64_t dims, RotaryScaling
   into.long_factors = factors(parameters, "long_factor", dims / 2);
   const double original = static_cast<double>(std::max<std::int64_t>(into.original_length, 2));
   const double otherwise = into.factor <= 1 ? 1.0 : std::sqrt(1 + std::log(into.factor) / std::log(original));
-  into.attention_factor = number(parameters, "attention_factor", otherwise, 1e-6, kMost);
+  into.attention_factor = number(parameters, "attention_factor", otherwise, 1e-6, kLargestNumber);
 }
 
 void read_scaling(const JsonValue& config, const JsonValue& parameters, const Kind& kind, const RopeDefaults& defaults,
@@ -131,9 +132,10 @@ void read_scaling(const JsonValue& config, const JsonValue& parameters, const Ki
   const bool may_lack = kind.kind == RotaryScalingKind::longrope;
   const double longer = static_cast<double>(defaults.longest) / static_cast<double>(scaling.original_length);
   if (kind.kind == RotaryScalingKind::proportional) {
-    scaling.factor = number(parameters, "factor", 1, 1e-6, kMost);
+    scaling.factor = number(parameters, "factor", 1, 1e-6, kLargestNumber);
   } else {
-    scaling.factor = may_lack ? number(parameters, "factor", longer, 1e-6, kMost) : needed(parameters, "factor", 1e-6);
+    scaling.factor =
+        may_lack ? number(parameters, "factor", longer, 1e-6, kLargestNumber) : needed(parameters, "factor", 1e-6);
   }
   if (kind.kind == RotaryScalingKind::llama3) {
     scaling.low_frequency_factor = needed(parameters, "low_freq_factor", 1e-6);
@@ -154,10 +156,10 @@ RotarySpec read_rope(const JsonValue& config, const RopeDefaults& defaults, std:
     config.fail("head_dim", "is " + std::to_string(rotary.dims) + ", expected an even number");
   }
   const auto parameters = parameters_of(config, defaults, layer_type);
-  rotary.base = number(config, defaults.theta_key, defaults.theta, kLeastBase, kMost);
+  rotary.base = number(config, defaults.theta_key, defaults.theta, kLeastBase, kLargestNumber);
   double turned = number(config, "partial_rotary_factor", 1, 0, 1);
   if (parameters) {
-    rotary.base = number(*parameters, "rope_theta", rotary.base, kLeastBase, kMost);
+    rotary.base = number(*parameters, "rope_theta", rotary.base, kLeastBase, kLargestNumber);
     turned = number(*parameters, "partial_rotary_factor", turned, 0, 1);
     const Kind& kind = kind_of(*parameters);
     check_keys(*parameters, kind);

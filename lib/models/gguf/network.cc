@@ -23,7 +23,6 @@ namespace {
 
 using files::JsonValue;
 
-constexpr double kMost = 1e12;
 constexpr std::string_view kScalingType = "rope.scaling.type", kFactors = "rope_freqs.weight";
 
 // The sizes of every architecture.
@@ -89,7 +88,8 @@ void refuse_others(const GgufMetadata& metadata, const Sizes& sizes, bool causal
   expect("rope.dimension_count", sizes.head_dim);
   for (const char* const key : {"expert_count", "expert_used_count", "moe_every_n_layers"}) expect(key, 0);
   for (const char* const key : {"attention.max_alibi_bias", "attention.clamp_kqv", "attn_logit_softcapping"}) {
-    if (metadata.number(key, 0, -kMost, kMost) != 0) metadata.fail(key, "is not 0, which is not built");
+    if (metadata.number(key, 0, -kLargestNumber, kLargestNumber) != 0)
+      metadata.fail(key, "is not 0, which is not built");
   }
   if (metadata.flag("use_parallel_residual", false)) {
     metadata.fail("use_parallel_residual", "is true, expected false");
@@ -133,25 +133,26 @@ std::string scaling_text(const GgufMetadata& metadata) {
   }
   JsonObject scaling(":", ",");
   scaling.add("rope_type", type);
-  scaling.add("factor", metadata.number("rope.scaling.factor", std::nullopt, 1e-6, kMost));
+  scaling.add("factor", metadata.number("rope.scaling.factor", std::nullopt, 1e-6, kLargestNumber));
   if (type == "yarn") {
     scaling.add("original_max_position_embeddings", metadata.size("rope.scaling.original_context_length", 1));
     if (metadata.has("rope.scaling.yarn_beta_fast")) {
-      scaling.add("beta_fast", metadata.number("rope.scaling.yarn_beta_fast", std::nullopt, 1e-6, kMost));
+      scaling.add("beta_fast", metadata.number("rope.scaling.yarn_beta_fast", std::nullopt, 1e-6, kLargestNumber));
     }
     if (metadata.has("rope.scaling.yarn_beta_slow")) {
-      scaling.add("beta_slow", metadata.number("rope.scaling.yarn_beta_slow", std::nullopt, 1e-6, kMost));
+      scaling.add("beta_slow", metadata.number("rope.scaling.yarn_beta_slow", std::nullopt, 1e-6, kLargestNumber));
     }
     for (const char* const key :
          {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.attn_factor"}) {
-      if (metadata.number(key, 1, -kMost, kMost) != 1) metadata.fail(key, "is not 1, which is not built");
+      if (metadata.number(key, 1, -kLargestNumber, kLargestNumber) != 1)
+        metadata.fail(key, "is not 1, which is not built");
     }
   }
   return scaling.document();
 }
 
 void add_rope(const GgufMetadata& metadata, std::string_view config_key, double otherwise, JsonObject& config) {
-  config.add(config_key, metadata.number("rope.freq_base", otherwise, 2, kMost));
+  config.add(config_key, metadata.number("rope.freq_base", otherwise, 2, kLargestNumber));
   const std::string scaling = scaling_text(metadata);
   if (!scaling.empty()) config.add_text("rope_scaling", scaling);
 }
@@ -182,7 +183,7 @@ void add_modern_bert(const GgufMetadata& metadata, const Sizes& sizes, JsonObjec
   config.add("local_attention", metadata.size("attention.sliding_window", 1));
   config.add("global_attn_every_n_layers", metadata.size("attention.sliding_window_pattern", 1, 3));
   add_rope(metadata, "global_rope_theta", 160000, config);
-  config.add("local_rope_theta", metadata.number("rope.freq_base_swa", 10000, 2, kMost));
+  config.add("local_rope_theta", metadata.number("rope.freq_base_swa", 10000, 2, kLargestNumber));
   config.add("norm_bias", has_tensor(metadata, "output_norm.bias"));
   config.add("attention_bias", has_tensor(metadata, "blk.0.attn_qkv.bias"));
   config.add("mlp_bias", has_tensor(metadata, "blk.0.ffn_up.bias"));
@@ -205,7 +206,7 @@ void add_gemma(const GgufMetadata& metadata, const Sizes& sizes, JsonObject& con
   add_heads(sizes, config);
   add_epsilon(metadata, "attention.layer_norm_rms_epsilon", "rms_norm_eps", config);
   add_rope(metadata, "rope_theta", 1e6, config);
-  config.add("rope_local_base_freq", metadata.number("rope.freq_base_swa", 10000, 2, kMost));
+  config.add("rope_local_base_freq", metadata.number("rope.freq_base_swa", 10000, 2, kLargestNumber));
   config.add("sliding_window_pattern", metadata.size("attention.sliding_window_pattern", 1, 6));
   config.add("sliding_window", metadata.size("attention.sliding_window", 1));
   config.add("query_pre_attn_scalar", sizes.blocks == kBlocksOfLargest ? sizes.width / sizes.heads : sizes.head_dim);
@@ -287,7 +288,8 @@ void read_factors(const GgufMetadata& metadata, GgufFile& file, GgufNetwork& int
   for (BlockSpec& block : into.config.network.blocks) {
     RotarySpec& rotary = block.attention.rotary;
     const bool whole = view.shape == std::vector<std::int64_t>{rotary.dims / 2};
-    if (!whole || !std::all_of(factors.begin(), factors.end(), [](double one) { return one > 0 && one < kMost; })) {
+    if (!whole ||
+        !std::all_of(factors.begin(), factors.end(), [](double one) { return one > 0 && one < kLargestNumber; })) {
       throw FileError(file.path(), "tensor " + in_quotes(kFactors) + " is not that of " +
                                        std::to_string(rotary.dims / 2) + " positive numbers");
     }

@@ -31,8 +31,8 @@ std::uint64_t count_of(std::string_view who, std::span<const std::int64_t> shape
 
 void write_array(const std::string& path, std::string_view descr, std::span<const std::int64_t> shape,
                  std::span<const std::byte> bytes, std::size_t count, std::size_t element_size) {
-  constexpr std::string_view kName = "write_npy";
-  if (count_of(kName, shape, element_size) != count) fail_to_write(kName, shape, std::to_string(count) + " values");
+  constexpr std::string_view kCall = "write_npy";
+  if (count_of(kCall, shape, element_size) != count) fail_to_write(kCall, shape, std::to_string(count) + " values");
   AtomicFile file(path);
   const std::string start = npy_start(descr, shape);
   file.write(start.data(), start.size());
