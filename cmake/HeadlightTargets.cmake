@@ -56,8 +56,8 @@ if(HEADLIGHT_PRECOMPILED_HEADERS AND NOT CMAKE_CXX_FLAGS MATCHES "ggc-min-heapsi
 endif()
 
 # headlight_precompile(TARGET HEADERS…): with HEADLIGHT_PRECOMPILED_HEADERS these are read once for all of its sources, which is half of
-# a compiler's time for most of them. The objects are the same, but for what lib/ops/CMakeLists.txt says. Which headers a source needs it
-# includes all the same: builds without them, which are tools/nightly's, show that.
+# a compiler's time for small ones. The objects are the same. Which headers a source needs it includes all the same: tools/nightly's step
+# 'debug', which compiles each by itself and without them, shows that.
 function(headlight_precompile target)
   if(HEADLIGHT_PRECOMPILED_HEADERS)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <bit> <cmath> <cstdint> <cstring> <limits> <memory> <numbers> <optional>
