@@ -90,8 +90,9 @@ std::vector<double> factors(const JsonValue& parameters, std::string_view key, s
   if (!list) return numbers;
   for (const JsonValue& value : list->elements()) {
     const double factor = value.as_number().value_or(0);
-    if (!(factor > 0 && factor <= kLargestNumber))
+    if (!(factor > 0 && factor <= kLargestNumber)) {
       value.fail("is " + value.described() + ", expected a positive number");
+    }
     numbers.push_back(factor);
   }
   return numbers;

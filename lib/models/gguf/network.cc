@@ -88,8 +88,9 @@ void refuse_others(const GgufMetadata& metadata, const Sizes& sizes, bool causal
   expect("rope.dimension_count", sizes.head_dim);
   for (const char* const key : {"expert_count", "expert_used_count", "moe_every_n_layers"}) expect(key, 0);
   for (const char* const key : {"attention.max_alibi_bias", "attention.clamp_kqv", "attn_logit_softcapping"}) {
-    if (metadata.number(key, 0, -kLargestNumber, kLargestNumber) != 0)
+    if (metadata.number(key, 0, -kLargestNumber, kLargestNumber) != 0) {
       metadata.fail(key, "is not 0, which is not built");
+    }
   }
   if (metadata.flag("use_parallel_residual", false)) {
     metadata.fail("use_parallel_residual", "is true, expected false");
@@ -144,8 +145,9 @@ std::string scaling_text(const GgufMetadata& metadata) {
     }
     for (const char* const key :
          {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.attn_factor"}) {
-      if (metadata.number(key, 1, -kLargestNumber, kLargestNumber) != 1)
+      if (metadata.number(key, 1, -kLargestNumber, kLargestNumber) != 1) {
         metadata.fail(key, "is not 1, which is not built");
+      }
     }
   }
   return scaling.document();
