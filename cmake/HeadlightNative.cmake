@@ -1,0 +1,29 @@
+# What HEADLIGHT_ISAS=native needs to know of the machine that compiles.
+
+# headlight_macros(VARIABLE FLAGS…): the names of all macros that the compiler defines by itself with these flags.
+function(headlight_macros variable)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${ARGN} -x c++ -dM -E /dev/null
+    OUTPUT_VARIABLE macros ERROR_VARIABLE message RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "HEADLIGHT_ISAS is 'native', but ${CMAKE_CXX_COMPILER} ${ARGN} fails: ${message}")
+  endif()
+  string(REGEX MATCHALL "#define [A-Za-z0-9_]+" macros "${macros}")
+  set(${variable} ${macros} PARENT_SCOPE)
+endfunction()
+
+# headlight_machine_has(VARIABLE FLAGS…): whether this machine has the instructions that these flags stand for: -march=native, by which the compiler
+# asks the CPU, defines every macro that they add.
+function(headlight_machine_has variable)
+  if(CMAKE_CROSSCOMPILING)
+    message(FATAL_ERROR "HEADLIGHT_ISAS is 'native', but kernels are compiled for another machine: expected all or a list")
+  endif()
+  headlight_macros(always)
+  headlight_macros(native -march=native)
+  headlight_macros(lacking ${ARGN})
+  list(REMOVE_ITEM lacking ${always} ${native})
+  set(has TRUE)
+  if(lacking)
+    set(has FALSE)
+  endif()
+  set(${variable} ${has} PARENT_SCOPE)
+endfunction()
