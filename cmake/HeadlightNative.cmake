@@ -1,6 +1,6 @@
-# What HEADLIGHT_ISAS=native needs to know of the machine that compiles.
+# What HEADLIGHT_ISAS=native asks of a compiler for x86-64.
 
-# headlight_macros(VARIABLE FLAGS…): the names of all macros that the compiler defines by itself with these flags.
+# headlight_macros(VARIABLE FLAGS…): a "#define NAME" for each macro that the compiler defines by itself with these flags.
 function(headlight_macros variable)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${ARGN} -x c++ -dM -E /dev/null
     OUTPUT_VARIABLE macros ERROR_VARIABLE message RESULT_VARIABLE failed)

@@ -106,12 +106,13 @@ endforeach()
 foreach(isa IN LISTS headlight_all_isas)
   include(${PROJECT_SOURCE_DIR}/lib/simd/isa/${isa}/isa.cmake)
 endforeach()
-# Whoever embeds the engine for known machines may ask for fewer; scalar always stays, for it runs everywhere. For native it is scalar and this machine's
-# best with those of its features that it has: the others would only be compiled.
+# Whoever embeds the engine for known machines may ask for fewer; scalar always stays, for it runs everywhere. On x86-64 native is scalar and the best set
+# of the machine that compiles, with those of its features that it has. Arm has one set, and not every compiler for it knows -march=native: there native
+# is all.
 set(HEADLIGHT_ISAS all CACHE STRING "The instruction sets that the kernels are compiled for: all, native or a list")
-if(HEADLIGHT_ISAS STREQUAL "all")
-  set(headlight_isas ${headlight_known_isas})
-elseif(HEADLIGHT_ISAS STREQUAL "native")
+set(headlight_is_native FALSE)
+if(HEADLIGHT_ISAS STREQUAL "native" AND "sse4" IN_LIST headlight_known_isas)
+  set(headlight_is_native TRUE)
   include(HeadlightNative)
   foreach(isa IN LISTS headlight_known_isas)
     headlight_machine_has(has ${headlight_flags_${isa}})
@@ -120,6 +121,8 @@ elseif(HEADLIGHT_ISAS STREQUAL "native")
     endif()
   endforeach()
   list(REMOVE_DUPLICATES headlight_isas)
+elseif(HEADLIGHT_ISAS MATCHES "^(all|native)$")
+  set(headlight_isas ${headlight_known_isas})
 else()
   set(headlight_isas ${HEADLIGHT_ISAS})
 endif()
@@ -189,7 +192,7 @@ foreach(type bfloat16 int8 bfloat16_products int8_products bfloat16_tiles)
     set(has FALSE)
     if(headlight_set_of_${feature} IN_LIST headlight_isas)
       set(has TRUE)
-      if(HEADLIGHT_ISAS STREQUAL "native")
+      if(headlight_is_native)
         headlight_machine_has(has ${headlight_flags_${feature}})
       endif()
     endif()
@@ -270,9 +273,9 @@ function(headlight_add_feature_objects name type)
   endforeach()
 endfunction()
 
-# Tests, most benchmarks and the command line are built quickly rather than optimised: what takes long in them lies in the libraries. Beside sanitizers -Og takes no
-# longer than -O0, either. The command line does not need those checks of every pointer that double a compiler's time beside those of the address
-# sanitizer. (-O0 would be lost there: CMake drops the second of two equal options, and of those that differ the last one counts.)
+# Tests, most benchmarks and the command line are built quickly rather than optimised: what takes long in them lies in the libraries. For g++ -Og is less to
+# do than -O1, and no more than -O0. With sanitizers it comes again, after their -O0, since the last level counts; and there the command line does not
+# need those checks of every pointer that double a compiler's time beside those of the address sanitizer.
 set(headlight_quick_to_build $<$<CONFIG:Release>:-Og>)
 set(headlight_test_options ${headlight_quick_to_build})
 if(HEADLIGHT_SANITIZE)

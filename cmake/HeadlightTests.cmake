@@ -1,8 +1,9 @@
 # How tests are added, and which command runs them. Every test has a ctest label of its level, and one of its folder's name:
 #
-#   quick     tools/test: each operation against its twin on every instruction set, layers, models, command line, Python, the rules
-#   full      and .ci/run, `tools/test --full`: files of models, memory, faults, fuzzers' corpora, the sweep, the soak, each header alone, what the
-#             documents show, installed packages, benchmarks, and long tests of GoogleTest
+#   quick     tools/test: each operation against its twin on every instruction set of the build, layers, models, command line, Python,
+#             the rules
+#   full      and .ci/run, `tools/test --full`: files of models, what models and the command line refuse, memory, stacks, traps, faults, fuzzers' corpora,
+#             the sweep, the soak, each header alone, what the documents show, installed packages, benchmarks, and long tests of GoogleTest
 #   nightly   and tools/nightly: beside a sanitizer, what is long and runs the code of shorter tests
 #   threads   beside its level: in a build with the thread sanitizer, what .ci/run runs there
 add_custom_target(quick_tests)

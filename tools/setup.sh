@@ -50,8 +50,8 @@ build() {
   cmake --build "build/$preset" --parallel "$(nproc)" --target "${targets[@]}"
 }
 
-# build_for_this_machine "TARGETS" [CMAKE OPTIONS…]: the preset release. A new folder gets kernels for this machine alone, which takes two thirds of
-# the time; one that has others keeps them.
+# build_for_this_machine "TARGETS" [CMAKE OPTIONS…]: the preset release. A new folder gets kernels in plain C++ and for the best instruction set of this
+# machine; one that has others keeps them.
 build_for_this_machine() {
   local targets=$1 cache=build/release/CMakeCache.txt isas=native
   shift
