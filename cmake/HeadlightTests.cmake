@@ -3,8 +3,9 @@
 #   quick     tools/test: each operation against its twin on every instruction set of the build, layers, models, command line, Python,
 #             the rules
 #   full      and .ci/run, `tools/test --full`: files of models, what models and the command line refuse, memory, stacks, traps, faults, fuzzers' corpora,
-#             the sweep, the soak, each header alone, what the documents show, installed packages, benchmarks, and long tests of GoogleTest
-#   nightly   and tools/nightly: beside a sanitizer, what is long and runs the code of shorter tests
+#             the sweep, the soak, each header alone, what the documents show, installed packages, benchmarks, and tests of GoogleTest whose name
+#             begins with FULL_
+#   nightly   and tools/nightly: what is long in plain C++; and beside a sanitizer, what is long and runs the code of shorter tests
 #   threads   beside its level: in a build with the thread sanitizer, what .ci/run runs there
 add_custom_target(quick_tests)
 add_custom_target(thread_tests)
@@ -62,8 +63,8 @@ function(headlight_add_gtest test program level only without)
 endfunction()
 
 # headlight_add_test(NAME SOURCES… [LEVEL full] [LONG PATTERNS] [THREADS PATTERNS [WITHOUT PATTERNS]]): a program of GoogleTest. Its tests are quick ones
-# unless LEVEL says otherwise; those whose name begins with FULL_ are full ones in any case, and so are those that LONG names, as in */scalar: plain C++
-# takes up to ten times as long as vectors. THREADS: which of them are of threads.
+# unless LEVEL says otherwise; those whose name begins with FULL_ are full ones in any case. LONG: which of them are nightly ones, as in *SameBits*/scalar:
+# plain C++ is the kernels' source once more, and takes up to ten times as long as vectors. THREADS: which of them are of threads.
 #
 # Its sources are compiled several at a time, since most of what a compiler does for one of them is to read the headers that all include: a
 # namespace of its own name keeps each apart.
@@ -71,10 +72,6 @@ function(headlight_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "LEVEL;LONG;THREADS;WITHOUT" "")
   if(NOT test_LEVEL)
     set(test_LEVEL quick)
-  endif()
-  set(long "*FULL_*")
-  if(test_LONG)
-    string(APPEND long ":${test_LONG}")
   endif()
   if(HEADLIGHT_TESTS_OF_THREADS_ALONE AND test_THREADS)
     headlight_keep_tests_of(test_UNPARSED_ARGUMENTS "${test_THREADS}" "${test_WITHOUT}")
@@ -84,15 +81,18 @@ function(headlight_add_test name)
   target_compile_options(${name} PRIVATE ${headlight_test_options})
   target_link_libraries(${name} PRIVATE headlight_settings headlight_test_support GTest::gtest_main)
 
-  headlight_add_gtest(${name} ${name} ${test_LEVEL} "*" "${long}")
-  set(has_long_tests ${test_LONG})
+  headlight_add_gtest(${name} ${name} ${test_LEVEL} "*" "*FULL_*:${test_LONG}")
   foreach(source IN LISTS test_UNPARSED_ARGUMENTS)
-    if(source MATCHES "\\.cc$" AND NOT has_long_tests)
-      file(STRINGS ${source} has_long_tests REGEX "^TEST.*[ (]FULL_" LIMIT_COUNT 1)
+    if(source MATCHES "\\.cc$")
+      file(STRINGS ${source} full_tests REGEX "^TEST.*[ (]FULL_" LIMIT_COUNT 1)
+      if(full_tests)
+        headlight_add_gtest(${name}.full ${name} ${headlight_long_level} "*FULL_*" "")
+        break()
+      endif()
     endif()
   endforeach()
-  if(has_long_tests)
-    headlight_add_gtest(${name}.full ${name} ${headlight_long_level} "${long}" "")
+  if(test_LONG)
+    headlight_add_gtest(${name}.long ${name} nightly "${test_LONG}" "*FULL_*")
   endif()
   if(test_THREADS AND HEADLIGHT_SANITIZE MATCHES thread)
     headlight_add_gtest(${name}.threads ${name} threads "${test_THREADS}" "*FULL_*:${test_WITHOUT}")

@@ -136,7 +136,7 @@ TEST(AddedTokens, WordsBesideThemStop) {
 }
 
 // Of a long text as much is normalised as its first tokens need, and they are those of the whole text.
-TEST(AddedTokens, NormalizedOnesOfLongTexts) {
+TEST(AddedTokens, FULL_NormalizedOnesOfLongTexts) {
   const std::vector<std::string> vocabulary{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a",
                                             "b",     "##a",   "##b",   "ab ab", "caf\u00e9"};
   test::Random random(6);

@@ -339,7 +339,7 @@ TEST(Habits, StandardOutputThatFailsIsAnError) {
 
 // In steps of 4 KiB over what the loader takes, as memory ends while globals are made, options are added, threads
 // start.
-TEST(Habits, MemoryThatEndsEarlyIsAnError) {
+TEST(Habits, FULL_MemoryThatEndsEarlyIsAnError) {
   if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's own memory is address space too";
   constexpr std::size_t kPage = 4096;
   const auto with = [&](std::size_t pages) { return run_program({"info", "-t", "1"}, {.memory = pages * kPage}); };

@@ -266,7 +266,7 @@ TEST_F(Heads, LongTextsAreCutAndSaidSo) {
 }
 
 // Texts are read one after another, as often as the questions need: sixteen times as many take no more memory.
-TEST_F(Heads, MemoryDoesNotGrowWithTheTexts) {
+TEST_F(Heads, FULL_MemoryDoesNotGrowWithTheTexts) {
   if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   constexpr int kFew = 120;
   std::string line;

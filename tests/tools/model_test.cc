@@ -248,7 +248,7 @@ TEST_F(ModelCommands, TheDemonstrationMultipliesInTheTypeAskedFor) {
 }
 
 // However many texts there are, what stands beside their vectors stays small.
-TEST_F(ModelCommands, ManyTextsTakeNoMemory) {
+TEST_F(ModelCommands, FULL_ManyTextsTakeNoMemory) {
   if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   const auto peak = [&](int texts, const std::string& json) {
     std::string input;
@@ -279,7 +279,7 @@ TEST_F(ModelCommands, ManyTextsTakeNoMemory) {
 }
 
 // Rows go into the file as they come: forty times as many leave only themselves behind.
-TEST_F(ModelCommands, EmbeddingIntoAFileTakesNoMemory) {
+TEST_F(ModelCommands, FULL_EmbeddingIntoAFileTakesNoMemory) {
   if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   constexpr std::int64_t kWidth = 1024;
   models::ModelOptions options;

@@ -80,7 +80,7 @@ TEST_F(Rerank, PrintsTheBestFirst) {
 
 // The same lines however little is in memory at a time, and no more in it than was said beside the model: most of the
 // texts are long ones.
-TEST_F(Rerank, HoldsWhatMemorySays) {
+TEST_F(Rerank, FULL_HoldsWhatMemorySays) {
   if (under_sanitizer()) GTEST_SKIP() << "a sanitizer's memory is resident too";
   std::ofstream file(scratch_ / "texts", std::ios::binary);
   const std::string words(200'000, 'y');
