@@ -3,9 +3,10 @@
 #   quick     tools/test: each operation against its twin on every instruction set of the build, layers, models, command line, Python,
 #             the rules
 #   full      and .ci/run, `tools/test --full`: files of models, what models and the command line refuse, memory, stacks, traps, faults, fuzzers' corpora,
-#             the sweep, the soak, each header alone, what the documents show, installed packages, benchmarks, and tests of GoogleTest whose name
-#             begins with FULL_
-#   nightly   and tools/nightly: what is long in plain C++; and beside a sanitizer, what is long and runs the code of shorter tests
+#             the sweep, the soak, what the documents show, installed packages, and tests of GoogleTest whose name begins with FULL_; those of
+#             benchmarks where they are built
+#   nightly   and tools/nightly: what is long in plain C++, memory of readers of large files, a build inside another project; and beside a sanitizer,
+#             what is long and runs the code of shorter tests
 #   threads   beside its level: in a build with the thread sanitizer, what .ci/run runs there
 add_custom_target(quick_tests)
 add_custom_target(thread_tests)
