@@ -26,14 +26,16 @@ endif()
 # lies in memory that the address sanitizer's allocator gave them. The thread sanitizer must see all that runs.
 # -fno-sanitize-recover: a finding ends the test that made it.
 set(headlight_unless_release $<NOT:$<CONFIG:Release,RelWithDebInfo>>)
+# Checks of each pointer, beside those of the address sanitizer: up to half of a compiler's time.
+set(headlight_pointer_checks null,alignment,object-size,pointer-overflow)
 if(HEADLIGHT_SANITIZE)
   set(headlight_unless_release 1)
   set(headlight_sanitizer_options
     -fsanitize=${HEADLIGHT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O0 -D_GLIBCXX_ASSERTIONS)
   if(HEADLIGHT_SANITIZER_TRAPS AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # Messages are half of an object, and take a quarter of a compiler's time and half of a linker's. Types behind a pointer are not looked at then.
-    # Checks of each pointer beside the address sanitizer's take two fifths of a compiler's time: builds without traps have them.
-    list(APPEND headlight_sanitizer_options -fsanitize-undefined-trap-on-error -fno-sanitize=vptr,null,alignment,object-size,pointer-overflow)
+    # What is built so to be quick is without checks of each pointer, too: builds without traps have them.
+    list(APPEND headlight_sanitizer_options -fsanitize-undefined-trap-on-error -fno-sanitize=vptr,${headlight_pointer_checks})
   endif()
   if(HEADLIGHT_FUZZ)
     # -O2, and no record of operands compared: executions are what counts. Together they take a third of the time that -O1 with that
@@ -55,6 +57,15 @@ if(HEADLIGHT_PRECOMPILED_HEADERS AND NOT CMAKE_CXX_FLAGS MATCHES "ggc-min-heapsi
   # g++ looks for memory that is free again when it has taken 128 MB, which is up to a quarter of its time for a test.
   target_compile_options(headlight_settings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
 endif()
+
+# headlight_add_hello(NAME SOURCE): a program with the engine inside, stripped, whose bytes a benchmark and a rule count: both add the same.
+function(headlight_add_hello name source)
+  if(NOT TARGET ${name})
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE headlight_static)
+    target_link_options(${name} PRIVATE -s)
+  endif()
+endfunction()
 
 # headlight_precompile(TARGET HEADERS…): with HEADLIGHT_PRECOMPILED_HEADERS these are read once for all of its sources, which is half of
 # a compiler's time for small ones. The objects are the same. Which headers a source needs it includes all the same: tools/nightly's step
@@ -229,7 +240,7 @@ function(headlight_add_isa_object name isa library)
   if(HEADLIGHT_SANITIZE)
     # A check of each address in an unrolled tile makes the compiler take minutes; the address sanitizer and the tests'
     # guard pages see the same mistakes. And accumulators whose end of scope is watched stay out of registers.
-    target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,object-size,pointer-overflow
+    target_compile_options(${name} PRIVATE -fno-sanitize=${headlight_pointer_checks}
       -fno-sanitize-address-use-after-scope $<$<BOOL:${HEADLIGHT_FUZZ}>:-fno-sanitize=fuzzer-no-link>)
     if(HEADLIGHT_SANITIZE MATCHES address)
       # g++ 12 aligns variables that it watches after their function's end to 32 bytes and stores 64 to them as if they were aligned (its bug
@@ -279,7 +290,7 @@ endfunction()
 set(headlight_quick_to_build $<$<CONFIG:Release>:-Og>)
 set(headlight_test_options ${headlight_quick_to_build})
 if(HEADLIGHT_SANITIZE)
-  list(APPEND headlight_quick_to_build -Og -fno-sanitize=null,alignment,object-size,pointer-overflow,vptr)
+  list(APPEND headlight_quick_to_build -Og -fno-sanitize=${headlight_pointer_checks},vptr)
   if(HEADLIGHT_SANITIZE MATCHES thread)
     set(headlight_test_options ${headlight_quick_to_build})
   endif()
