@@ -10,7 +10,7 @@
 #include "models/tokenizers/vocabulary.h"
 #include "text/added_tokens.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::added_tokens_fuzz {
 namespace {
 
 void check_matches(const std::vector<models::AddedToken>& list, std::string_view text) {
@@ -29,11 +29,9 @@ void check_matches(const std::vector<models::AddedToken>& list, std::string_view
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
-  using namespace headlight::models;
+void run(const std::uint8_t* data, std::size_t size) {
+  using namespace models;
   Bytes input(data, size);
   TokenizerOptions options;
   const std::uint8_t choice = input.byte();
@@ -63,5 +61,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const std::invalid_argument&) {
     must(first_invalid(text) != text.size(), "text that is UTF-8 is taken");
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::added_tokens_fuzz

@@ -8,7 +8,7 @@
 #include "reference/attention.h"
 #include "reference/attention_backward.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::attention_backward_fuzz {
 namespace {
 
 using Floats = CTensor<float>;
@@ -208,14 +208,14 @@ void check(AttentionCall& call, Gradients& gradients) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::AttentionCall call(bytes);
-  headlight::fuzz::Gradients gradients(bytes, call);
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  AttentionCall call(bytes);
+  Gradients gradients(bytes, call);
   call.narrow(bytes);
   gradients.for_each_of_any_type([&](auto& tensor) { tensor.narrow(bytes); });
-  headlight::fuzz::check(call, gradients);
-  return 0;
+  check(call, gradients);
 }
+
+}  // namespace headlight::fuzz::attention_backward_fuzz

@@ -9,7 +9,7 @@
 #include "fuzz/attention_call.h"
 #include "reference/attention.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::attention_fuzz {
 namespace {
 
 using Memory = std::vector<std::vector<float>>;
@@ -259,13 +259,13 @@ void check(AttentionCall& call, const Caches& caches) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::AttentionCall call(bytes);
-  const headlight::fuzz::Caches caches(bytes, call);
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  AttentionCall call(bytes);
+  const Caches caches(bytes, call);
   call.narrow(bytes);
-  headlight::fuzz::check(call, caches);
-  return 0;
+  check(call, caches);
 }
+
+}  // namespace headlight::fuzz::attention_fuzz

@@ -2,7 +2,7 @@
 // refused; and the result has the bits of one call over all keys at once.
 #include "fuzz/c_tensor.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::attention_stream_fuzz {
 namespace {
 
 using Floats = CTensor<float>;
@@ -188,11 +188,11 @@ void check(Sequence& sequence, Bytes& bytes) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::Sequence sequence(bytes);
-  headlight::fuzz::check(sequence, bytes);
-  return 0;
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  Sequence sequence(bytes);
+  check(sequence, bytes);
 }
+
+}  // namespace headlight::fuzz::attention_stream_fuzz

@@ -102,6 +102,3 @@ inline constexpr std::size_t kFewBytes = 1024;
 }
 
 }  // namespace headlight::fuzz
-
-// libFuzzer's own name for what each target defines.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

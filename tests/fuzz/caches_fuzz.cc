@@ -9,7 +9,7 @@
 #include "fuzz/c_tensor.h"
 #include "reference/number_types.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::caches_fuzz {
 namespace {
 
 using Floats = CTensor<float>;
@@ -195,10 +195,8 @@ void ask_for_memory(Bytes& bytes, const Sizes& sizes) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+void run(const std::uint8_t* data, std::size_t size) {
   Bytes bytes(data, size);
   const std::int64_t what = bytes.integer(0, 2);
   Sizes sizes(bytes);
@@ -209,5 +207,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     ask_for_memory(bytes, sizes);
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::caches_fuzz

@@ -17,7 +17,7 @@
 #include "headlight/models/npy.h"
 #include "tools/headlight/commands/commands.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::command_line_fuzz {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,10 +134,8 @@ std::vector<std::string> arguments_of(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+void run(const std::uint8_t* data, std::size_t size) {
   static const Folder folder;
   std::vector<std::string> arguments = arguments_of({reinterpret_cast<const char*>(data), size});
   std::vector<char*> pointers;
@@ -146,9 +144,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   int code = 0;
   {
     const Elsewhere elsewhere(folder);
-    code = headlight::program::run(static_cast<int>(arguments.size()), pointers.data());
+    code = program::run(static_cast<int>(arguments.size()), pointers.data());
   }
   must(code >= 0 && code <= 2, "an exit code that docs/command-line.md names");
   folder.fill();
-  return 0;
 }
+
+}  // namespace headlight::fuzz::command_line_fuzz

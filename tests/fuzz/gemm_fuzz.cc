@@ -11,7 +11,7 @@
 #include "reference/activation.h"
 #include "reference/number_types.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::gemm_fuzz {
 namespace {
 
 using Floats = CTensor<float>;
@@ -238,11 +238,11 @@ void check(Product& product) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::Product product(bytes);
-  headlight::fuzz::check(product);
-  return 0;
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  Product product(bytes);
+  check(product);
 }
+
+}  // namespace headlight::fuzz::gemm_fuzz

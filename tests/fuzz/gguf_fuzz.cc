@@ -12,7 +12,7 @@
 #include "headlight/models/gguf.h"
 #include "support/heap_watch.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::gguf_fuzz {
 namespace {
 
 using models::GgufEntry;
@@ -62,22 +62,21 @@ void check_tensors(GgufFile& file, std::span<const std::byte> all) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+void run(const std::uint8_t* data, std::size_t size) {
   // Where a mapped file would begin.
   std::vector<std::max_align_t> aligned(size / sizeof(std::max_align_t) + 1);
   if (size > 0) std::memcpy(aligned.data(), data, size);
   const auto bytes = std::as_bytes(std::span(aligned)).first(size);
   try {
-    headlight::models::GgufFile file = [&] {
-      const headlight::test::HeapLimit limit(2 * size + kFewBytes);
-      return headlight::models::GgufFile("fuzz", bytes);
+    models::GgufFile file = [&] {
+      const test::HeapLimit limit(2 * size + kFewBytes);
+      return models::GgufFile("fuzz", bytes);
     }();
     check_metadata(file);
     check_tensors(file, bytes);
-  } catch (const headlight::models::FileError&) {
+  } catch (const models::FileError&) {
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::gguf_fuzz

@@ -9,7 +9,7 @@
 #include "fuzz/c_tensor.h"
 #include "headlight/gradient_tree.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::gradient_tree_fuzz {
 namespace {
 
 using Numbers32 = std::vector<float>;
@@ -136,10 +136,10 @@ class Batches {
 };
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::Batches(bytes).run();
-  return 0;
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  Batches(bytes).run();
 }
+
+}  // namespace headlight::fuzz::gradient_tree_fuzz

@@ -12,7 +12,7 @@
 #include "headlight/models/errors.h"
 #include "support/heap_watch.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::json_fuzz {
 namespace {
 
 using files::JsonValue;
@@ -61,10 +61,8 @@ std::optional<JsonValue> read(const std::string& text, bool& may_refuse) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+void run(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   bool may_refuse = false;
   const auto value = read(text, may_refuse);
@@ -73,9 +71,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       text.find('\0') != std::string::npos ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
   if (!value) {
     must(other.is_discarded() || may_refuse, "what is refused is no JSON");
-    return 0;
+    return;
   }
   must(!other.is_discarded(), "what is read is JSON");
   check_same(*value, other);
-  return 0;
 }
+
+}  // namespace headlight::fuzz::json_fuzz

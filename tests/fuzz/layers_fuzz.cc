@@ -3,7 +3,7 @@
 // the caller's. Whatever is done is done or refused, and the bits of an output do not depend on the engine.
 #include "fuzz/c_layer.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::layers_fuzz {
 namespace {
 
 using Floats = CTensor<float>;
@@ -169,10 +169,10 @@ void run(Bytes& bytes) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::run(bytes);
-  return 0;
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  run(bytes);
 }
+
+}  // namespace headlight::fuzz::layers_fuzz

@@ -3,10 +3,11 @@
 // or it computes.
 #include "fuzz/model_files.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+namespace headlight::fuzz::model_folder_fuzz {
+
+void run(const std::uint8_t* data, std::size_t size) {
   Bytes input(data, size);
-  std::vector<headlight::models::FileInMemory> files;
+  std::vector<models::FileInMemory> files;
   for (const char* name : {"config.json", "vocab.txt", "tokenizer_config.json"}) {
     const std::string_view text = input.until_line("===");
     if (!text.empty()) files.push_back({name, as_bytes(text)});
@@ -14,5 +15,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(family_of(files));
   files.push_back({"model.safetensors", as_bytes(input.rest())});
   load_and_embed(files);
-  return 0;
 }
+
+}  // namespace headlight::fuzz::model_folder_fuzz

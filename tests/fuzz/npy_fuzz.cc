@@ -7,7 +7,7 @@
 #include "headlight/models/errors.h"
 #include "headlight/models/npy.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::npy_fuzz {
 namespace {
 
 template <class T>
@@ -32,14 +32,13 @@ void read_as(const MemoryFile& file) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+void run(const std::uint8_t* data, std::size_t size) {
   static MemoryFile file;
   file.fill({reinterpret_cast<const char*>(data), size});
   read_as<float>(file);
   read_as<std::int64_t>(file);
   read_as<std::uint8_t>(file);
-  return 0;
 }
+
+}  // namespace headlight::fuzz::npy_fuzz

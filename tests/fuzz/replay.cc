@@ -1,6 +1,6 @@
-// A fuzzer without libFuzzer: replays files, and mutations of them that are the same in every run.
+// The fuzzers without libFuzzer, in one program: replays files, and mutations of them that are the same in every run.
 //
-//   fuzz_NAME MUTATIONS FILE-OR-FOLDER…
+//   fuzz_replay NAME MUTATIONS FILE-OR-FOLDER…
 //
 // The input that is being tried lies in fuzz_NAME.input of the working folder, and stays there when the program ends by
 // it.
@@ -14,13 +14,30 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fuzz/bytes.h"
 #include "support/random.h"
 
+// HEADLIGHT_FUZZERS: X(NAME) for each NAME_fuzz.cc.
+#define X(name)                                           \
+  namespace headlight::fuzz::name##_fuzz {                \
+    void run(const std::uint8_t* data, std::size_t size); \
+  }
+HEADLIGHT_FUZZERS
+#undef X
+
 namespace headlight::fuzz {
 namespace {
+
+struct Fuzzer {
+  std::string_view name;
+  void (*run)(const std::uint8_t* data, std::size_t size);
+};
+#define X(name) Fuzzer{#name, name##_fuzz::run},
+constexpr Fuzzer kFuzzers[] = {HEADLIGHT_FUZZERS};
+#undef X
 
 using Input = std::vector<std::uint8_t>;
 
@@ -29,7 +46,7 @@ constexpr std::size_t kLongest = 1 << 16;
 // A file whose content outlives the process.
 class Witness {
  public:
-  explicit Witness(std::string path) : path_(std::move(path)) {
+  explicit Witness(const Fuzzer& fuzzer) : fuzzer_(fuzzer), path_("fuzz_" + std::string(fuzzer.name) + ".input") {
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     must(descriptor_ >= 0, "a file for the input in the working folder");
   }
@@ -43,10 +60,11 @@ class Witness {
   void try_out(const Input& input) const {
     must(::ftruncate(descriptor_, 0) == 0, "room for the input");
     must(::pwrite(descriptor_, input.data(), input.size(), 0) == static_cast<ssize_t>(input.size()), "the input kept");
-    LLVMFuzzerTestOneInput(input.data(), input.size());
+    fuzzer_.run(input.data(), input.size());
   }
 
  private:
+  const Fuzzer& fuzzer_;
   std::string path_;
   int descriptor_;
 };
@@ -109,11 +127,14 @@ void mutate(Input& input, const Input& other, Bytes& draws) {
 
 int main(int count, char** arguments) {
   using namespace headlight::fuzz;
-  must(count >= 3, "usage: fuzz_NAME MUTATIONS FILE-OR-FOLDER…");
-  const int mutations = std::atoi(arguments[1]);
-  const std::vector<Input> inputs = read_all(count - 2, arguments + 2);
+  must(count >= 4, "usage: fuzz_replay NAME MUTATIONS FILE-OR-FOLDER…");
+  const auto* const fuzzer = std::find_if(std::begin(kFuzzers), std::end(kFuzzers),
+                                          [&](const Fuzzer& each) { return each.name == arguments[1]; });
+  must(fuzzer != std::end(kFuzzers), "the name of a fuzzer");
+  const int mutations = std::atoi(arguments[2]);
+  const std::vector<Input> inputs = read_all(count - 3, arguments + 3);
   must(!inputs.empty(), "a corpus");
-  const Witness witness(std::filesystem::path(arguments[0]).filename().string() + ".input");
+  const Witness witness(*fuzzer);
   for (const Input& input : inputs) witness.try_out(input);
   headlight::test::Random random(0x5EED);
   std::vector<std::uint8_t> drawn(256);

@@ -4,7 +4,7 @@
 // float32, rounded.
 #include "fuzz/c_tensor.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::rows_fuzz {
 namespace {
 
 using Floats = CTensor<float>;
@@ -191,11 +191,11 @@ void check(Operation& operation) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::Operation operation(bytes);
-  headlight::fuzz::check(operation);
-  return 0;
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  Operation operation(bytes);
+  check(operation);
 }
+
+}  // namespace headlight::fuzz::rows_fuzz

@@ -9,7 +9,7 @@
 #include "headlight/models/errors.h"
 #include "headlight/models/safetensors.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::safetensors_fuzz {
 namespace {
 
 using models::SafetensorsFile;
@@ -56,17 +56,16 @@ void check_written(const Weights& weights, const std::map<std::string, std::stri
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+void run(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
-    headlight::models::SafetensorsFile file("fuzz", bytes);
+    models::SafetensorsFile file("fuzz", bytes);
     check_entries(file, size);
     check_stored(file);
     check_written(file.weights(), file.metadata());
-  } catch (const headlight::models::FileError&) {
+  } catch (const models::FileError&) {
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::safetensors_fuzz

@@ -12,7 +12,7 @@
 #include "models/tensor_files/safetensors_index.h"
 #include "support/heap_watch.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::safetensors_index_fuzz {
 namespace {
 
 using models::SafetensorsFile;
@@ -46,12 +46,12 @@ void check(const std::string& text) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void run(const std::uint8_t* data, std::size_t size) {
   try {
-    headlight::fuzz::check(std::string(reinterpret_cast<const char*>(data), size));
-  } catch (const headlight::models::FileError&) {
+    check(std::string(reinterpret_cast<const char*>(data), size));
+  } catch (const models::FileError&) {
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::safetensors_index_fuzz

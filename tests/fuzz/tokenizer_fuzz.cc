@@ -9,7 +9,7 @@
 #include "headlight/models/tokenizer.h"
 #include "models/tokenizers/vocabulary.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::tokenizer_fuzz {
 namespace {
 
 const std::vector<std::string> kWords{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",    "b",
@@ -43,12 +43,10 @@ void check(const models::Tokenizer& words, const std::string& text, std::int64_t
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
-  static const std::vector<headlight::models::Tokenizer> tokenizers = [] {
-    std::vector<headlight::models::Tokenizer> all;
+void run(const std::uint8_t* data, std::size_t size) {
+  static const std::vector<models::Tokenizer> tokenizers = [] {
+    std::vector<models::Tokenizer> all;
     for (int choice = 0; choice < 32; ++choice) all.push_back(tokenizer(choice));
     return all;
   }();
@@ -56,14 +54,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto& words = tokenizers[input.byte() % 32];
   const std::int64_t length = input.integer(2, 40);
   const std::string text(input.rest());
-  if (headlight::models::first_invalid(text) == text.size()) {
+  if (models::first_invalid(text) == text.size()) {
     check(words, text, length);
-    return 0;
+    return;
   }
   try {
     static_cast<void>(words.encode(text, length));
     must(false, "text that is not UTF-8 is refused");
   } catch (const std::invalid_argument&) {
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::tokenizer_fuzz

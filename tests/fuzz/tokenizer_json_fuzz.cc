@@ -11,7 +11,7 @@
 #include "text/table_limit.h"
 #include "text/utf8.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::tokenizer_json_fuzz {
 namespace {
 
 text::Tokenizer read(std::string_view json) {
@@ -43,16 +43,15 @@ void check(const text::Tokenizer& tokenizer, const std::string& text) {
 }
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
+void run(const std::uint8_t* data, std::size_t size) {
   Bytes input(data, size);
   const std::string_view json = input.until_line("===");
   const std::string text(input.rest());
   try {
     check(read(json), text);
-  } catch (const headlight::models::FileError&) {
+  } catch (const models::FileError&) {
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::tokenizer_json_fuzz

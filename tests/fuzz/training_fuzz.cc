@@ -3,7 +3,7 @@
 // is done or refused, and gradients have the same bits with one worker and with three.
 #include "fuzz/c_layer.h"
 
-namespace headlight::fuzz {
+namespace headlight::fuzz::training_fuzz {
 namespace {
 
 using Floats = CTensor<float>;
@@ -247,10 +247,10 @@ class Training {
 };
 
 }  // namespace
-}  // namespace headlight::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  headlight::fuzz::Bytes bytes(data, size);
-  headlight::fuzz::Training(bytes).run();
-  return 0;
+void run(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  Training(bytes).run();
 }
+
+}  // namespace headlight::fuzz::training_fuzz

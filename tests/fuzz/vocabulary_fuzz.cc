@@ -8,9 +8,10 @@
 #include "headlight/models/tokenizer.h"
 #include "models/tokenizers/vocabulary.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace headlight::fuzz;
-  using namespace headlight::models;
+namespace headlight::fuzz::vocabulary_fuzz {
+
+void run(const std::uint8_t* data, std::size_t size) {
+  using namespace models;
   Bytes input(data, size);
   const std::uint8_t choice = input.byte();
   TokenizerOptions options;
@@ -36,5 +37,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   } catch (const FileError&) {
   }
-  return 0;
 }
+
+}  // namespace headlight::fuzz::vocabulary_fuzz
