@@ -12,7 +12,7 @@
 #include "headlight/models/headlight_models.h"
 #include "support/random.h"
 
-namespace headlight::faults {
+namespace headlight::faults::c_scenes {
 namespace {
 
 using test::Digest;
@@ -311,7 +311,7 @@ class ModelScene : public Scene {
 
 }  // namespace
 
-std::span<const NamedScene> c_scenes() {
+std::span<const NamedScene> list() {
   static constexpr NamedScene kScenes[] = {
       {"C: an engine", make_scene<EngineScene>},
       {"C: attention and products", make_scene<OperationsScene>},
@@ -323,4 +323,4 @@ std::span<const NamedScene> c_scenes() {
   return kScenes;
 }
 
-}  // namespace headlight::faults
+}  // namespace headlight::faults::c_scenes

@@ -10,7 +10,7 @@
 #include "headlight/optimizer.h"
 #include "support/random.h"
 
-namespace headlight::faults {
+namespace headlight::faults::layer_scenes {
 namespace {
 
 using test::Digest;
@@ -196,7 +196,7 @@ class TreeScene : public Scene {
 
 }  // namespace
 
-std::span<const NamedScene> layer_scenes() {
+std::span<const NamedScene> list() {
   static constexpr NamedScene kScenes[] = {
       {"an Encoder made", make_scene<MakingScene>},
       {"forward of layers", make_scene<ForwardScene<NumberType::float32>>},
@@ -210,4 +210,4 @@ std::span<const NamedScene> layer_scenes() {
   return kScenes;
 }
 
-}  // namespace headlight::faults
+}  // namespace headlight::faults::layer_scenes

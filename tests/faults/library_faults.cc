@@ -94,7 +94,8 @@ class Driver {
   Driver(std::int64_t most, std::span<char*> names) : most_(most), names_(names), board_(*headlight_fault_board()) {}
 
   bool run() {
-    for (const auto& scenes : {operation_scenes(), typed_scenes(), layer_scenes(), model_scenes(), c_scenes()}) {
+    for (const auto& scenes : {operation_scenes::list(), typed_scenes::list(), layer_scenes::list(),
+                               model_scenes::list(), c_scenes::list()}) {
       for (const NamedScene& scene : scenes) {
         if (names_.empty() || std::find(names_.begin(), names_.end(), std::string_view(scene.name)) != names_.end())
           run_scene(scene);

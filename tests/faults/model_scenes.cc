@@ -11,7 +11,7 @@
 #include "headlight/models/text_encoder.h"
 #include "models/scratch_folder.h"
 
-namespace headlight::faults {
+namespace headlight::faults::model_scenes {
 namespace {
 
 using test::Digest;
@@ -186,7 +186,7 @@ class TokenizerScene : public Scene {
 
 }  // namespace
 
-std::span<const NamedScene> model_scenes() {
+std::span<const NamedScene> list() {
   static constexpr NamedScene kScenes[] = {
       {"models::load", make_scene<LoadScene<NumberType::float32>>},
       {"models::load, bfloat16", make_scene<LoadScene<NumberType::bfloat16>>},
@@ -200,4 +200,4 @@ std::span<const NamedScene> model_scenes() {
   return kScenes;
 }
 
-}  // namespace headlight::faults
+}  // namespace headlight::faults::model_scenes

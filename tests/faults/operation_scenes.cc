@@ -10,7 +10,7 @@
 #include "headlight/gemm.h"
 #include "support/random.h"
 
-namespace headlight::faults {
+namespace headlight::faults::operation_scenes {
 namespace {
 
 using test::Digest;
@@ -144,7 +144,7 @@ class ProductScene : public Scene {
 
 }  // namespace
 
-std::span<const NamedScene> operation_scenes() {
+std::span<const NamedScene> list() {
   static constexpr NamedScene kScenes[] = {
       {"an engine of four threads", make_scene<EngineScene>},
       {"attention", make_scene<AttentionScene>},
@@ -160,4 +160,4 @@ std::span<const NamedScene> operation_scenes() {
   return kScenes;
 }
 
-}  // namespace headlight::faults
+}  // namespace headlight::faults::operation_scenes

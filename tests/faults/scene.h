@@ -44,10 +44,20 @@ struct CFailure : std::runtime_error {
   headlight_status status;
 };
 
-[[nodiscard]] std::span<const NamedScene> operation_scenes();
-[[nodiscard]] std::span<const NamedScene> typed_scenes();
-[[nodiscard]] std::span<const NamedScene> layer_scenes();
-[[nodiscard]] std::span<const NamedScene> model_scenes();
-[[nodiscard]] std::span<const NamedScene> c_scenes();
+namespace operation_scenes {
+[[nodiscard]] std::span<const NamedScene> list();
+}
+namespace typed_scenes {
+[[nodiscard]] std::span<const NamedScene> list();
+}
+namespace layer_scenes {
+[[nodiscard]] std::span<const NamedScene> list();
+}
+namespace model_scenes {
+[[nodiscard]] std::span<const NamedScene> list();
+}
+namespace c_scenes {
+[[nodiscard]] std::span<const NamedScene> list();
+}
 
 }  // namespace headlight::faults

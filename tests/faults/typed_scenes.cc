@@ -10,7 +10,7 @@
 #include "headlight/normalization.h"
 #include "support/random.h"
 
-namespace headlight::faults {
+namespace headlight::faults::typed_scenes {
 namespace {
 
 using test::Digest;
@@ -133,7 +133,7 @@ class BackwardScene : public Scene {
 
 }  // namespace
 
-std::span<const NamedScene> typed_scenes() {
+std::span<const NamedScene> list() {
   static constexpr NamedScene kScenes[] = {
       {"softmax, float16 to bfloat16", make_scene<RowsScene>},
       {"layer_norm_backward over 16 bits", make_scene<RowGradientsScene>},
@@ -144,4 +144,4 @@ std::span<const NamedScene> typed_scenes() {
   return kScenes;
 }
 
-}  // namespace headlight::faults
+}  // namespace headlight::faults::typed_scenes

@@ -53,14 +53,14 @@ std::array<NumberType, 4> four_types(const std::string& text) {
 }
 
 using Number = std::int64_t AttentionCase::*;
-using List = std::vector<std::int64_t> AttentionCase::*;
+using ListOf = std::vector<std::int64_t> AttentionCase::*;
 
 constexpr std::pair<const char*, Number> kNumbers[] = {
     {"B", &AttentionCase::batch},        {"Lq", &AttentionCase::query_length},     {"Lk", &AttentionCase::key_length},
     {"Hq", &AttentionCase::query_heads}, {"Hkv", &AttentionCase::key_value_heads}, {"D", &AttentionCase::head_dim},
     {"Dv", &AttentionCase::value_dim}};
 
-constexpr std::pair<const char*, List> kLists[] = {
+constexpr std::pair<const char*, ListOf> kLists[] = {
     {"query_lengths", &AttentionCase::query_lengths}, {"key_lengths", &AttentionCase::key_lengths},
     {"query_offsets", &AttentionCase::query_offsets}, {"key_offsets", &AttentionCase::key_offsets},
     {"key_start", &AttentionCase::key_start},         {"query_start", &AttentionCase::query_start}};

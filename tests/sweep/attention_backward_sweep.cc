@@ -8,7 +8,7 @@
 #include "sweep/attention_call.h"
 #include "sweep/plain_errors.h"
 
-namespace headlight::sweep {
+namespace headlight::sweep::attention_backward_sweep {
 namespace {
 
 using test::AttentionCase;
@@ -210,6 +210,6 @@ constexpr Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> attention_backward_operations() { return kOperations; }
+std::span<const Operation> operations() { return kOperations; }
 
-}  // namespace headlight::sweep
+}  // namespace headlight::sweep::attention_backward_sweep

@@ -11,7 +11,7 @@
 #include "sweep/attention_call.h"
 #include "sweep/plain_errors.h"
 
-namespace headlight::sweep {
+namespace headlight::sweep::attention_sweep {
 namespace {
 
 using test::AttentionCase;
@@ -273,6 +273,6 @@ constexpr Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> attention_operations() { return kOperations; }
+std::span<const Operation> operations() { return kOperations; }
 
-}  // namespace headlight::sweep
+}  // namespace headlight::sweep::attention_sweep

@@ -18,8 +18,8 @@ std::vector<Machine>& machines() {
 
 template <class Function>
 void for_each_operation(Function f) {
-  for (const std::span<const Operation> some :
-       {attention_operations(), attention_backward_operations(), gemm_operations(), row_operations()}) {
+  for (const std::span<const Operation> some : {attention_sweep::operations(), attention_backward_sweep::operations(),
+                                                gemm_sweep::operations(), rows_sweep::operations()}) {
     for (const Operation& each : some) f(each);
   }
 }

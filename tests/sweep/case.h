@@ -90,10 +90,18 @@ struct Operation {
   std::unique_ptr<Case> (*make)(const char* name);
   std::unique_ptr<Case> (*draw)(const char* name, test::Random& random);
 };
-[[nodiscard]] std::span<const Operation> attention_operations();
-[[nodiscard]] std::span<const Operation> attention_backward_operations();
-[[nodiscard]] std::span<const Operation> gemm_operations();
-[[nodiscard]] std::span<const Operation> row_operations();
+namespace attention_sweep {
+[[nodiscard]] std::span<const Operation> operations();
+}
+namespace attention_backward_sweep {
+[[nodiscard]] std::span<const Operation> operations();
+}
+namespace gemm_sweep {
+[[nodiscard]] std::span<const Operation> operations();
+}
+namespace rows_sweep {
+[[nodiscard]] std::span<const Operation> operations();
+}
 
 // "attention seed=7 B=2 …". parse() throws std::invalid_argument for a line that it cannot read, or whose call would be
 // refused; nearest() makes a call of it that is not.

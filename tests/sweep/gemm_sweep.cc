@@ -5,7 +5,7 @@
 #include "support/gemm_types.h"
 #include "sweep/case.h"
 
-namespace headlight::sweep {
+namespace headlight::sweep::gemm_sweep {
 namespace {
 
 using test::GemmCase;
@@ -203,6 +203,6 @@ constexpr Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> gemm_operations() { return kOperations; }
+std::span<const Operation> operations() { return kOperations; }
 
-}  // namespace headlight::sweep
+}  // namespace headlight::sweep::gemm_sweep

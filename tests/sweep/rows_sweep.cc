@@ -4,7 +4,7 @@
 #include "sweep/block_rows_operations.h"
 #include "sweep/plain_errors.h"
 
-namespace headlight::sweep {
+namespace headlight::sweep::rows_sweep {
 namespace {
 
 using test::GuardedRows;
@@ -245,6 +245,6 @@ constexpr sweep::Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> row_operations() { return kOperations; }
+std::span<const Operation> operations() { return kOperations; }
 
-}  // namespace headlight::sweep
+}  // namespace headlight::sweep::rows_sweep
