@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <vector>
 
 namespace headlight::test {
 
@@ -12,5 +13,8 @@ template <class Count>
 [[nodiscard]] Count count(Count normally, Count when_quick) {
   return quick() ? when_quick : normally;
 }
+
+// Numbers of threads with which a call must give the bits that it gives on one.
+[[nodiscard]] inline std::vector<int> more_threads() { return quick() ? std::vector{2, 5} : std::vector{2, 3, 5, 8}; }
 
 }  // namespace headlight::test

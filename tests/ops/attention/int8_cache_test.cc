@@ -216,13 +216,15 @@ TEST_P(Int8Cache, SameBitsForAnyNumberOfThreads) {
     c.head_dim = c.value_dim = 64;
     const AttentionInputs in(c);
     Operands operands(c, in, Layout::by_position, Cached::both);
-    Tensor<float, 4> expected(Results(c).out.shape());
-    for (const int threads : {1, 2, 3, 5, 8}) {
+    const auto computed = [&](int threads) {
       Engine engine(options(threads));
-      Tensor<float, 4> out(expected.shape());
-      test::attend(engine, operands.with(threads == 1 ? expected.view() : out.view()), in.options);
-      if (threads == 1) continue;
-      EXPECT_TRUE(test::same_bits(out, expected)) << threads << " threads, " << rows << " rows";
+      Tensor<float, 4> out(Results(c).out.shape());
+      test::attend(engine, operands.with(out.view()), in.options);
+      return out;
+    };
+    const Tensor<float, 4> expected = computed(1);
+    for (const int threads : test::more_threads()) {
+      EXPECT_TRUE(test::same_bits(computed(threads), expected)) << threads << " threads, " << rows << " rows";
     }
   }
 }

@@ -183,16 +183,15 @@ TEST_P(TypedAttention, SameBitsForAnyNumberOfThreads) {
     c.types = {NumberType::bfloat16, NumberType::float16, NumberType::bfloat16, NumberType::float16};
     const AttentionInputs in(c);
     Operands operands(c, in);
-    Tensor<float, 4> expected;
-    for (const int threads : {1, 2, 3, 5, 8}) {
+    const auto computed = [&](int threads) {
       Engine engine(options(threads));
       Stored out(c.types[3], Results(c).out);
       attention(engine, operands.query.view(), operands.key.view(), operands.value.view(), out.view(), in.options);
-      if (threads == 1) {
-        expected = out.floats();
-      } else {
-        EXPECT_TRUE(test::same_bits(out.floats(), expected)) << threads << " threads, " << rows << " rows";
-      }
+      return out.floats();
+    };
+    const Tensor<float, 4> expected = computed(1);
+    for (const int threads : test::more_threads()) {
+      EXPECT_TRUE(test::same_bits(computed(threads), expected)) << threads << " threads, " << rows << " rows";
     }
   }
 }

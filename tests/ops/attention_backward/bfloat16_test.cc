@@ -221,7 +221,7 @@ TEST_P(BFloat16AttentionBackward, BitsDependOnTheCallAlone) {
   Engine one(options(1));
   TypedBackward call(one, c, kSums, false);
   const GradientTensors<float> expected = call.of_types(one);
-  for (const int threads : {2, 3, 5, 8}) {
+  for (const int threads : test::more_threads()) {
     Engine engine(options(threads));
     for (int run = 0; run < 2; ++run) test::expect_same_gradients(call.of_types(engine), expected);
     Tensor<float, 4> query(expected.query.shape()), key(expected.key.shape()), value(expected.value.shape());

@@ -56,7 +56,7 @@ TEST_P(ActivationTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   Tensor<float, 2> once(x.shape());
   Engine one(options(1));
   activate(one, Activation::gelu, x.view(), once.view());
-  for (const int threads : {2, 3, 5, 8}) {
+  for (const int threads : more_threads()) {
     Engine engine(options(threads));
     Tensor<float, 2> y(x.shape());
     activate(engine, Activation::gelu, x.view(), y.view());

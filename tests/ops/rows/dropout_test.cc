@@ -4,6 +4,7 @@
 #include "runtime/philox.h"
 #include "support/guarded_rows.h"
 #include "support/isas.h"
+#include "support/quick.h"
 
 namespace headlight::test::dropout_test {
 
@@ -75,7 +76,7 @@ TEST_P(DropoutTest, GivesTheSameBitsOnAnyNumberOfThreadsAndKeepsTheShareAsked) {
   }
   // Five standard deviations.
   EXPECT_NEAR(kept / static_cast<double>(x.size()), 0.9, 5 * std::sqrt(0.09 / static_cast<double>(x.size())));
-  for (const int threads : {2, 3, 5, 8}) {
+  for (const int threads : more_threads()) {
     Engine engine(options(threads));
     Tensor<float, 2> y(x.shape());
     dropout(engine, x.view(), y.view(), options_of_dropout);

@@ -67,7 +67,7 @@ TEST_P(EmbeddingTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   Tensor<float, 2> once({700, 384});
   Engine one(options(1));
   embed(one, embeddings, once.view());
-  for (const int threads : {2, 3, 5, 8}) {
+  for (const int threads : more_threads()) {
     Engine engine(options(threads));
     Tensor<float, 2> out({700, 384});
     embed(engine, embeddings, out.view());

@@ -5,6 +5,7 @@
 #include "support/guarded_matrix.h"
 #include "support/guarded_rows.h"
 #include "support/isas.h"
+#include "support/quick.h"
 #include "support/row_yardsticks.h"
 
 namespace headlight::test::gate_test {
@@ -110,7 +111,7 @@ TEST_P(GateTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   Tensor<float, 2> once(a.shape());
   Engine one(options(1));
   gate(one, Activation::silu, a.view(), b.view(), once.view());
-  for (const int threads : {2, 3, 5, 8}) {
+  for (const int threads : more_threads()) {
     Engine engine(options(threads));
     Tensor<float, 2> y(a.shape());
     gate(engine, Activation::silu, a.view(), b.view(), y.view());

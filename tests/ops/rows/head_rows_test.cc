@@ -8,6 +8,7 @@
 #include "reference/rotary.h"
 #include "support/guarded_matrix.h"
 #include "support/isas.h"
+#include "support/quick.h"
 #include "support/row_yardsticks.h"
 
 namespace headlight::test::head_rows_test {
@@ -179,7 +180,7 @@ TEST_P(HeadRowsTest, GiveTheSameBitsOnAnyNumberOfThreadsAndAlone) {
     Tensor<float, 3> once(x.shape());
     Engine one(options(1));
     head_rows(one, x, once, asked);
-    for (const int threads : {2, 3, 5, 8}) {
+    for (const int threads : more_threads()) {
       Engine engine(options(threads));
       Tensor<float, 3> y(x.shape());
       head_rows(engine, x, y, asked);

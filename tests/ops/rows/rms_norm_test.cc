@@ -3,6 +3,7 @@
 #include "support/guarded_matrix.h"
 #include "support/guarded_rows.h"
 #include "support/isas.h"
+#include "support/quick.h"
 #include "support/row_yardsticks.h"
 
 namespace headlight::test::rms_norm_test {
@@ -111,7 +112,7 @@ TEST_P(RmsNormTest, GivesTheSameBitsOnAnyNumberOfThreadsAndAlone) {
   Tensor<float, 2> once(x.shape());
   Engine one(options(1));
   rms_norm(one, x.view(), once.view());
-  for (const int threads : {2, 3, 5, 8}) {
+  for (const int threads : more_threads()) {
     Engine engine(options(threads));
     Tensor<float, 2> y(x.shape());
     rms_norm(engine, x.view(), y.view());

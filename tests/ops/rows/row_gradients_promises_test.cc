@@ -11,6 +11,7 @@
 #include "support/allocation_counter.h"
 #include "support/compare.h"
 #include "support/isas.h"
+#include "support/quick.h"
 #include "support/random.h"
 #include "support/refusal.h"
 #include "support/workers.h"
@@ -75,7 +76,7 @@ TEST_P(RowGradientsPromisesTest, GiveTheSameBitsOnAnyNumberOfThreads) {
   for (const Operation& operation : operations()) {
     Work once;
     operation(one, once);
-    for (const int threads : {2, 3, 5, 8}) {
+    for (const int threads : more_threads()) {
       Engine engine(options(threads));
       Work again;
       operation(engine, again);

@@ -12,6 +12,7 @@
 #include "support/allocation_counter.h"
 #include "support/guarded_matrix.h"
 #include "support/isas.h"
+#include "support/quick.h"
 #include "support/refusal.h"
 #include "support/workers.h"
 
@@ -26,7 +27,7 @@ TEST_P(TypedRowsPromises, GiveTheSameBitsOnAnyNumberOfThreadsAndAlone) {
   const GuardedMatrix once(NumberType::float16, 700, 387, 0, Against::back, random);
   Engine one(options(1));
   layer_norm(one, x.const_view(), once.view());
-  for (const int threads : {2, 3, 5, 8}) {
+  for (const int threads : more_threads()) {
     Engine engine(options(threads));
     const GuardedMatrix y(NumberType::float16, 700, 387, 3, Against::front, random);
     layer_norm(engine, x.const_view(), y.view());
@@ -42,13 +43,14 @@ TEST_P(TypedRowsPromises, GiveTheSameBitsOnAnyNumberOfThreadsAndAlone) {
 
 TEST(TypedRowsMemory, NothingIsAllocatedAfterReserve) {
   Random random(12);
+  const std::int64_t rows = count(300, 100);
   for (const int threads : {1, 3}) {
     for (const std::int64_t columns : {1, 700, 5000}) {
-      const GuardedMatrix x(NumberType::bfloat16, 300, columns, 0, Against::back, random);
-      const GuardedMatrix y(NumberType::float16, 300, columns, 0, Against::back, random);
-      const GuardedMatrix y_too(NumberType::float16, 300, columns, 0, Against::back, random);
-      const Tensor<float, 2> angles({300, columns / 2 * 2});
-      const std::vector<std::int64_t> ids(300, 7);
+      const GuardedMatrix x(NumberType::bfloat16, rows, columns, 0, Against::back, random);
+      const GuardedMatrix y(NumberType::float16, rows, columns, 0, Against::back, random);
+      const GuardedMatrix y_too(NumberType::float16, rows, columns, 0, Against::back, random);
+      const Tensor<float, 2> angles({rows, columns / 2 * 2});
+      const std::vector<std::int64_t> ids(static_cast<std::size_t>(rows), 7);
       const std::array tables = {Embedding{x.const_view(), ids}};
       Tensor<float, 2> table({8, columns});
       const std::array gradients = {EmbeddingGradient{table, ids}};
@@ -64,8 +66,8 @@ TEST(TypedRowsMemory, NothingIsAllocatedAfterReserve) {
       rms_norm_backward(engine, x.const_view(), x.const_view(), {.x = y.view(), .residual = x.const_view()});
       gate(engine, Activation::silu, x.const_view(), x.const_view(), y.view());
       gate_backward(engine, Activation::silu, x.const_view(), x.const_view(), x.const_view(), y.view(), y_too.view());
-      const TypedView<3> heads(x.type(), x.const_view().data, {300, 1, columns});
-      const MutableTypedView<3> to(y.type(), y.view().data, {300, 1, columns});
+      const TypedView<3> heads(x.type(), x.const_view().data, {rows, 1, columns});
+      const MutableTypedView<3> to(y.type(), y.view().data, {rows, 1, columns});
       head_rows(engine, heads, to, {.norm = NormKind::rms, .rotation = {angles}});
       head_rows_backward(engine, heads, heads, {.x = to}, {.norm = NormKind::rms, .rotation = {angles}});
       dropout(engine, x.const_view(), y.view(), {}, x.const_view());
