@@ -9,6 +9,7 @@
 #include "headlight/optimizer.h"
 #include "layers/encoder_twin.h"
 #include "support/keepings.h"
+#include "support/quick.h"
 #include "support/refusal.h"
 #include "support/sanitizer.h"
 
@@ -106,7 +107,7 @@ TEST(TrainingCost, IsWhatTheAllocatorCountsOfALayer) {
   for (const int threads : {1, 2}) {
     for (const Norm norm : {Norm::post, Norm::pre}) {
       for (const Keeping& keeping : kKeepings) {
-        for (const std::int64_t length : {9, 64, 300, 1000}) {
+        for (const std::int64_t length : {9, 64, 300, count(1000, 400)}) {
           const analysis::LayerTrainingPlan plan = {
               .layer = {.width = 128, .heads = 4, .norm = norm, .dropout = length == 300 ? 0.0f : 0.1f},
               .batch = length < 100 ? 8 : 1,
@@ -148,7 +149,8 @@ TEST(TrainingCost, FULL_IsWhatTheAllocatorCountsOfAnEncoder) {
   if (!kCounts) GTEST_SKIP() << "a sanitizer's allocator";
   count_in_bytes();
   double most = 0;
-  for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{5, 12, 3}, {128, 40, 77}, {900}}) {
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{5, 12, 3}, {128, 40, 77}, {count(900, 300)}}) {
     Random random(1);
     const Tokens tokens(random, 200, lengths);
     for (const int threads : {1, 2}) {

@@ -8,6 +8,7 @@
 #include "headlight/attention_stream.h"
 #include "soak/harsh_calls.h"
 #include "support/attention_case.h"
+#include "support/quick.h"
 #include "support/stored.h"
 #include "support/typed_operands.h"
 
@@ -51,7 +52,7 @@ AttentionCase with_types(AttentionCase c, std::uint64_t seed) {
   return c;
 }
 
-constexpr std::uint64_t kCases = 150;
+const std::uint64_t kCases = test::count<std::uint64_t>(150, 50);
 
 }  // namespace
 
