@@ -20,13 +20,13 @@
 #include "fuzz/bytes.h"
 #include "support/random.h"
 
-// HEADLIGHT_FUZZERS: X(NAME) for each NAME_fuzz.cc.
-#define X(name)                                           \
+// HEADLIGHT_FUZZERS: HEADLIGHT_FUZZER(NAME) for each NAME_fuzz.cc.
+#define HEADLIGHT_FUZZER(name)                            \
   namespace headlight::fuzz::name##_fuzz {                \
     void run(const std::uint8_t* data, std::size_t size); \
   }
 HEADLIGHT_FUZZERS
-#undef X
+#undef HEADLIGHT_FUZZER
 
 namespace headlight::fuzz {
 namespace {
@@ -35,9 +35,9 @@ struct Fuzzer {
   std::string_view name;
   void (*run)(const std::uint8_t* data, std::size_t size);
 };
-#define X(name) Fuzzer{#name, name##_fuzz::run},
+#define HEADLIGHT_FUZZER(name) Fuzzer{#name, name##_fuzz::run},
 constexpr Fuzzer kFuzzers[] = {HEADLIGHT_FUZZERS};
-#undef X
+#undef HEADLIGHT_FUZZER
 
 using Input = std::vector<std::uint8_t>;
 

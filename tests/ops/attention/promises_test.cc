@@ -72,6 +72,7 @@ TEST_P(AttentionPromises, SameBitsForAnyNumberOfThreads) {
     const AttentionInputs inputs(c);
     Engine alone(options(1));
     const Tensor<float, 4> expected = run(alone, inputs);
+    EXPECT_TRUE(test::same_bits(run(alone, inputs).view(), expected.view()));
     for (const int threads : test::more_threads()) {
       Engine engine(options(threads));
       EXPECT_TRUE(test::same_bits(run(engine, inputs).view(), expected.view())) << threads << " threads";
