@@ -7,7 +7,7 @@
 #             benchmarks where they are built
 #   nightly   and tools/nightly: what is long in plain C++, memory of readers of large files, a build inside another project; and beside a sanitizer,
 #             what is long and runs the code of shorter tests
-#   threads   beside its level: in a build with the thread sanitizer, what .ci/run runs there
+#   threads   in a build with the thread sanitizer, NAME.threads: the tests of the program NAME that THREADS matches. .ci/run runs these there
 add_custom_target(quick_tests)
 add_custom_target(thread_tests)
 

@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items):
     if "HEADLIGHT_TEST_QUICK" in os.environ:
         for item in items:
             if item.get_closest_marker("full"):
-                item.add_marker(pytest.mark.skip(reason="tools/test --full runs it"))
+                item.add_marker(pytest.mark.skip(reason="it runs where HEADLIGHT_TEST_QUICK is not set, as by tools/test --full"))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,4 +1,5 @@
-// Sanitizer builds run several times slower: with HEADLIGHT_TEST_QUICK set, tests take fewer and smaller cases.
+// Reduced sizes: with HEADLIGHT_TEST_QUICK set, to whatever it is, tests take fewer and smaller cases and leave a few
+// out. tools/test, .ci/run and the presets of sanitizers set it.
 #pragma once
 
 #include <cstdlib>

@@ -24,5 +24,7 @@ for file in "$source"/tests/fuzz/*_fuzz.cc; do
   cp "$WORK/headlight/tests/fuzz/fuzz_$name" "$OUT"
   zip --quiet --junk-paths "$OUT/fuzz_${name}_seed_corpus.zip" "$source/tests/fuzz/corpus/$name"/*
   if [[ -f $source/tests/fuzz/dictionaries/$name.dict ]]; then cp "$source/tests/fuzz/dictionaries/$name.dict" "$OUT/fuzz_$name.dict"; fi
-  printf '[libfuzzer]\nmax_len = 2048\ntimeout = 20\nrss_limit_mb = 2048\n\n[asan]\nallocator_may_return_null = 1\n' >"$OUT/fuzz_$name.options"
+  longest=2048
+  if [[ $name == gguf_model ]]; then longest=8192; fi # a whole model
+  printf '[libfuzzer]\nmax_len = %d\ntimeout = 20\nrss_limit_mb = 2048\n\n[asan]\nallocator_may_return_null = 1\n' "$longest" >"$OUT/fuzz_$name.options"
 done
